@@ -24,7 +24,7 @@ COUNTS ?= build
 SECONDS ?= 600
 N      ?= 300
 .PHONY: help install demo test check format bench docs models figures reproduce clean
-.PHONY: fuzz kills soak chaos lowest coverage wheel
+.PHONY: notebooks fuzz kills soak chaos lowest coverage wheel
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,10 +54,11 @@ wheel: $(VENV)/.installed  ## build the wheel of this version into dist/, instal
 	$(BIN)/python -m pip --disable-pip-version-check install --quiet --no-deps --target build/wheel dist/headcount-*.whl
 	cd build && PYTHONPATH=wheel $(abspath $(BIN))/python -m headcount --version
 
-check: $(VENV)/.installed  ## lint, format, types and the rules of the house
+check: $(VENV)/.installed  ## lint, format, types, prose and the rules of the house
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python scripts/prose.py
 	$(BIN)/python -m pytest --noconftest tests/test_house.py
 
 format: $(VENV)/.installed  ## put the code in shape, as `make check` wants it
@@ -95,6 +96,10 @@ lowest:  ## the tests with the oldest releases that pyproject.toml allows (const
 	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check install --quiet -c constraints-lowest.txt -e '.[serve,plot]' \
 		'pytest>=8,<10' 'pytest-xdist>=3,<4' 'pytest-timeout>=2,<3' 'hypothesis>=6,<7' 'httpx>=0.27,<1' 'peft>=0.18,<1'
 	$(VENV)-lowest/bin/python -m pytest -n auto --dist worksteal $(LOWEST) $(ARGS)
+
+notebooks: $(VENV)/.installed  ## build the notebooks of docs/notebooks from their sources and run them
+	$(BIN)/python scripts/models.py minilm
+	$(BIN)/python scripts/notebooks.py
 
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(VENV)/.docs  ## build the documentation into site/; a broken link is an error

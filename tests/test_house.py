@@ -389,7 +389,10 @@ PRINTERS |= {"click.echo", "sys.stderr.write", "rich.print"}
 def printers(path: Path) -> list[str]:
     """Calls of a file that reach the terminal past `cli.printing`, which spells out what steers."""
     calls = [
-        ast.unparse(node.func) for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)
+        ast.unparse(node.func)
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call)
+        and "file=io.StringIO()" not in ast.unparse(node)  # no terminal
     ]
     return [f"{dotted(path)} calls {name}" for name in calls if name in PRINTERS]
 

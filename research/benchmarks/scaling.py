@@ -2,9 +2,10 @@
 
     python -m research.benchmarks.scaling [--tiny] [--json FILE]
 
-Writes research/benchmarks/results/scaling.json, and its table into docs/how-to/scale.md. Workers
-are started and have the model before the clock runs, as on a cluster that is up; their start is
-told apart. One thread each. Numbers must be the same.
+Writes research/benchmarks/results/scaling.json, and its table into
+docs/how-to/scale-arithmetic.md. Workers are started and have the model before the clock runs, as
+on a cluster that is up; their start is a figure of its own. One thread each. Numbers must be the
+same.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from headcount.text import read_corpus
 #: Of the files that are read.
 LINES = 50_000
 RESULTS = Path(__file__).parent / "results" / "scaling.json"
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "scale.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "scale-arithmetic.md"
 #: Between these the page has what was measured.
 MARKS = ("<!-- scaling: research/benchmarks/scaling.py -->", "<!-- end of scaling -->")
 

@@ -9,7 +9,8 @@ from .__main__ import RESULTS
 
 HEADING = (
     "| task (metric, n) | unit, mode | best, same examples | best of halves: on the one that chose "
-    "| on the other half (5 splits) | least detectable there | surely worse / better without |"
+    "| on the other half (5 splits) | least detectable there "
+    "| significantly worse / better without |"
 )
 
 

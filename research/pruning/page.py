@@ -196,7 +196,7 @@ def readings(load: Load) -> str:
     rows = [["whole, accuracy", *(f"{100 * whole[case]:.1f}" for case in CASES)]]
     for order, words in ORDERS.items():
         rows.append([words, *(_reading(told[case], order) for case in CASES)])
-    head = ["heads left: before a loss is seen / surely within 1 point", *CASES.values()]
+    head = ["heads left: before a loss is seen / within 1 point (95%)", *CASES.values()]
     return _table(head, rows)
 
 

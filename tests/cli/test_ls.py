@@ -113,5 +113,8 @@ def test_tables_for_papers(headcount: Callable, tmp_path: Path) -> None:
         in headcount("ls", "run", "--table", "heads").err
     )
     wrong = headcount("ls", "run", "--table", "curve", "--format", "word")
-    assert (wrong.code, "The format is 'word'; choose markdown or latex." in wrong.err) == (2, True)
+    assert (wrong.code, "The format is 'word'; choose markdown, latex, typst." in wrong.err) == (
+        2,
+        True,
+    )
     assert "--table is of a run" in headcount("ls", "--table", "curve").err

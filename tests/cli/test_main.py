@@ -90,7 +90,7 @@ def test_help_of_a_verb_names_its_options_and_gives_examples(
         (["survey"], "Missing argument 'MODEL'."),
         (["survey", "minilm", "--txt", "x"], "No such option: --txt"),
         (["survey", "minilm", "--limit", "few"], "Invalid value for '--limit'"),
-        (["show", "minilm", "Rain."], "Missing option '--head'."),
+        (["show", "minilm", "Rain."], "Name one head or one layer"),
     ],
 )
 def test_wrong_usage_ends_with_2(headcount: Callable, words: list[str], message: str) -> None:

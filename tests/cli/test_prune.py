@@ -48,8 +48,8 @@ def test_half_of_the_heads_and_a_model_that_loads(headcount: Callable, classes: 
     assert "random 0  random 1  random 2" in ended.out
     told = " ".join(ended.out.split())
     assert "4 of 8 heads removed (enc 4): enc." in told
-    assert re.search(r"Without them: (at most [\d.]+ nats|nothing) is lost \(95% sure, ", told)
-    assert "(95% sure, n = 10; a loss below 0.0" in told
+    assert re.search(r"Without them: (at most [\d.]+ nats|nothing) is lost \(95% bound, ", told)
+    assert "(95% bound, n = 10; smallest detectable loss 0.0" in told
     assert "Loads with AutoModelForSequenceClassification.from_pretrained('small/model'" in told
     assert "Wrote small/ (headcount ls small/run lists what run/ holds)." in told
     small = hc.load("small/model", device="cpu")
@@ -148,7 +148,7 @@ def test_a_dry_run_writes_nothing(headcount: Callable, classes: Path) -> None:
     told = " ".join(ended.out.split())
     assert "4 heads can go within 50 nats: at most 0." in told
     assert "would need" not in told  # every step passed
-    assert "(95% sure, n = 10; a loss below 0." in told
+    assert "(95% bound, n = 10; smallest detectable loss 0." in told
     assert "4 of 8 heads would go (enc 4): enc." in told
     assert "parameters " in told
     assert sorted(path.name for path in classes.iterdir()) == ["dev.tsv", "model"]
@@ -193,7 +193,7 @@ def test_points_of_accuracy_throughout_and_what_is_no_better_than_chance(
     assert f"accuracy {before:.4g} -> {after:.4g} points: {after - before:+.3g} [" in told
     most = 100 * last["bound"]
     lost = f"at most {most:.2g} points of accuracy" if most > 0 else "nothing"
-    assert f"{lost} is lost (95% sure, n = 10; " in told
+    assert f"{lost} is lost (95% bound, n = 10; " in told
     card = (classes / "small" / "model" / "README.md").read_text(encoding="utf8")
     assert f"- accuracy, in points: {before:.4g} -> {after:.4g} ({after - before:+.3g}, 95%" in card
     labels = [row.split("\t")[1] for row in (classes / "dev.tsv").read_text().splitlines()[1:]]
@@ -216,7 +216,7 @@ def test_another_loss_takes_the_curve_that_was_measured(
     first = headcount(*line, 0)
     told = " ".join(first.out.split())
     assert first.code == 1
-    assert "No head can go for sure within 0 nats" in told
+    assert "No head can be removed within 0 nats" in told
     wanted = re.search(r"(\d+) heads? would need --max-loss (\S+?)[,;]", told)
     assert wanted is not None, told
     with monkeypatch.context() as measured:
@@ -257,10 +257,12 @@ def test_nothing_that_can_go_for_sure(
     line[3:6] = [TASK, "--max-loss", 0]
     ended = headcount(*line, "--judge", "few.tsv")
     assert ended.code == 1
-    assert "No model was saved in small/: no head can go for sure." in " ".join(ended.err.split())
+    assert "No model was saved in small/: no head is within the limit." in " ".join(
+        ended.err.split()
+    )
     told = " ".join(ended.out.split())
     assert "over 3 examples (held-out)" in told
-    assert "No head can go for sure within 0 nats: " in told, told
+    assert "No head can be removed within 0 nats: " in told, told
     assert "Traceback" not in ended.err
     assert (
         "Note: No curve.svg was drawn: that takes matplotlib; `pip install 'headcount[plot]'`"

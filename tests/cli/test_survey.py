@@ -628,14 +628,20 @@ def test_a_long_survey_is_heard_of_where_there_is_no_terminal(
     assert "2 of 4" in headcount(*words).err
 
 
-def test_the_best_heads_are_clarks_table(headcount: Command, saved: Saved) -> None:
+def test_the_best_heads_are_clarks_table(
+    headcount: Command, saved: Saved, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ["survey", saved("bert"), "--treebank", "sample", "--best-heads"]
     told = json.loads(headcount(*words, "--json").out)["best_heads"]
     assert told[0]["relation"] == "all"
     assert {"head", "accuracy", "low", "high", "baseline", "offset"} <= set(told[0])
     lines = headcount(*words).out.splitlines()
-    assert lines[0].split() == ["relation", "head", "direction", "arcs", "accuracy", "95%",
-                                "offset", "p", "naive"]  # fmt: skip
+    titles = ["relation", "head", "direction", "arcs", "accuracy", "95%", "offset", "p"]
+    assert lines[0].split() == [*titles, "naive"]
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = headcount(*words).out.splitlines()
+    assert narrow[0].split() == titles, "no title is cut in a narrow terminal"
+    assert "Not significant: " in " ".join(narrow) or "No lead: " in " ".join(narrow)
     first = lines[1].split()
     assert (first[1], first[4]) == (told[0]["head"], f"{100 * told[0]['accuracy']:.1f}")
     assert f"({told[0]['offset']:+.0f})" in lines[1]

@@ -19,7 +19,7 @@ from rich.table import Table
 from headcount.errors import UsageError
 from headcount.records.columns import Column
 from headcount.records.heads import Head
-from headcount.records.rendering import TableText, visible_token
+from headcount.records.rendering import Brief, TableText, visible_token
 from headcount.records.table import HeadTable
 
 HOSTILE = "</script></td><img src=x onerror=alert(1)>\"'&amp;"
@@ -109,6 +109,52 @@ def test_a_big_table_scrolls_and_stays_small() -> None:
     html = HeadTable.of(heads, {f"x{n}": [0.5] * 1024 for n in range(14)})._repr_html_()
     assert "overflow:auto" in html
     assert len(html) < 600_000
+
+
+class Seen(Reader):
+    """The text that is seen before `more` is opened."""
+
+    def seen(self) -> str:
+        return "".join(text for text in self.texts if not text.strip().startswith(".headcount"))
+
+
+def seen(html: str) -> str:
+    return Seen(re.sub(r"<details>.*</details>", "", html, flags=re.DOTALL)).seen()
+
+
+def test_little_of_a_wide_table_is_seen_and_more_opens_the_rest() -> None:
+    heads = [Head("enc", layer, head) for layer in range(12) for head in range(12)]
+    values = {f"x{n}": [0.5] * 144 for n in range(30)} | {"role": [None] * 143 + ["rare"]}
+    html = HeadTable.of(heads, values)._repr_html_()
+    assert len(seen(html)) <= 2_000
+    assert "enc.11.11" in seen(html), "a head with a role is seen first"
+    assert "more: all 144 rows and 31 columns" in html
+
+
+def test_p_values_have_no_shade() -> None:
+    heads = [Head("enc", 0, head) for head in range(3)]
+    table = HeadTable.of(heads, {"ablation_p_adjusted": [0.0, 0.5, 1.0], "to_place": [0, 1, 2]})
+    html = table._repr_html_()
+    assert html.count("<td>") == 3 + 1
+    assert html.count("<td class=") == 2
+
+
+def test_a_drawn_table_prints_itself_and_a_row_is_brief() -> None:
+    table = hostile()
+    assert "head" in str(table.draw("x"))
+    assert "object at 0x" not in repr(table.draw("x"))
+    assert str(wide().head("enc.0.0")).startswith("enc.0.0: confidence 0")
+
+
+def test_a_text_without_rows_is_a_caption_and_its_lines() -> None:
+    class Said(Brief):
+        def in_brief(self) -> tuple[str, None]:
+            return "first\n" + "<b>line</b>\n" * 2_000, None
+
+    assert len(repr(Said())) <= 2_000
+    html = Said()._repr_html_()
+    assert len(seen(html)) <= 2_000
+    assert "<b>" not in html
 
 
 # ---  -------------------------------------------------------------------------------------------

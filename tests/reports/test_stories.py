@@ -70,7 +70,7 @@ def test_the_curve_is_judged_on_examples_that_did_not_choose(translated: StoryCo
     assert curve["order"].nunique() == 6  # the gradient's, and five random ones for a band
     record = translated.run.stages["can-go"]
     assert record["settings"]["tolerance"] is None
-    assert [note.startswith("No head can go for sure within") for note in record["notes"]]
+    assert [note.startswith("No head can be removed within") for note in record["notes"]]
 
 
 def test_few_heads_are_tried_by_the_own_metric(translated: StoryContext) -> None:

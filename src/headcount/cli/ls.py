@@ -26,7 +26,7 @@ class ListArguments:
     table: str | None = option(
         None, "NAME", "Of a run, for a paper: its roles, relations, curve or agreement."
     )
-    format: str = option("markdown", "HOW", "How it is written: markdown or latex.", key_of="table")
+    format: str = option("markdown", "HOW", "markdown, latex or typst.", key_of="table")
 
 
 def ls_command(
@@ -93,11 +93,11 @@ def _paper_table(what: str | None, name: str, format: str) -> None:
         raise UsageError(
             f"--table is of a run, and {what or 'none'} is no run directory; name one."
         )
-    from headcount.records import check_paper_table, paper_table
-
-    check_paper_table(name, format)
+    tables = plugins.get("parts", "tables")
+    tables.check_frame_table(name, format)
     frame = hc.Run.open(what, create=False).read_frame(name)
-    echo(paper_table(name, hc.roles.best_heads(frame) if name == "relations" else frame, format))
+    frame = hc.roles.best_heads(frame) if name == "relations" else frame
+    echo(tables.frame_table(name, frame, format))
 
 
 def _models(json: bool) -> None:

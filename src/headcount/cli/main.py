@@ -91,8 +91,8 @@ class _Verbs(TyperGroup):
 
 #: The verbs in the order in which people come to them; those of other packages follow.
 _STORY = (
-    *("report", "survey", "score", "prune", "show", "compare", "probe", "bench", "atlas"),
-    *("lesions", "serve", "ls", "fetch", "plugins"),
+    *("report", "survey", "score", "prune", "show", "explain", "compare", "probe", "bench"),
+    *("atlas", "lesions", "serve", "ls", "fetch", "plugins"),
 )
 _HELP = """Usage: headcount [--version] VERB ...
 
@@ -108,8 +108,8 @@ See what each attention head of a Transformer does, how much it matters, and pru
 _ONE = 'to see one head on a sentence: headcount show MODEL "A sentence." --head enc.5.3'
 #: Words that people try, and what does it.
 _TRIED = dict.fromkeys(
-    ("explain", "head", "inspect", "attention", "visualize", "view", "why"),
-    f"{_ONE}; what every head does: headcount survey MODEL --text FILE.",
+    ("head", "inspect", "attention", "visualize", "view", "why"),
+    f"{_ONE}; what a run says of one: headcount explain enc.5.3 run/.",
 )
 
 #: typer's own base of what can be wrong with a command line, which it does not name.

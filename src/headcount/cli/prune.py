@@ -40,14 +40,14 @@ class PruneArguments:
     max_loss: float | None = _goal(
         None,
         "POINTS",
-        "Remove as much as surely (95%, held-out examples) loses no more than so many points: BLEU "
-        "or chrF points, hundredths of accuracy, F1 and correlations, nats of loss.",
+        "The most that may be lost (95% bound, held-out examples), in points: BLEU or chrF points, "
+        "hundredths of accuracy, F1 and correlations, nats of loss.",
     )
     keep: int | None = _goal(
         None, "N", "Leave so many heads, of --stacks where these are named.", least=1
     )
     drop_share: float | None = _goal(
-        None, "SHARE", "Remove so large a share, e.g. 0.5, and tell what is surely lost."
+        None, "SHARE", "Remove this share, e.g. 0.5; also reports the 95% upper bound of the loss."
     )
     heads: str | None = _goal(
         None,
@@ -289,7 +289,7 @@ def prune_command(
     done = _pruned(subject, examples, place, asked, {"task": learned, **common}, how | common)
     print_pruning(done, subject, place, json=json)
     if place is not None and not done.saved:
-        raise RunError(f"No model was saved in {place.folder}/: no head can go for sure.")
+        raise RunError(f"No model was saved in {place.folder}/: no head is within the limit.")
 
 
 def _pruned(

@@ -132,7 +132,7 @@ def _print_going(going: Sequence[hc.Head], subject: hc.Subject, would: bool) -> 
 
 
 def _print_quality(plan: pruning.Plan) -> None:
-    """The metric before and after, and what is surely lost; healed too."""
+    """The metric before and after, and the 95% bound of the loss; healed too."""
     lost = [pruning.lost_at(row) for row in plan.chosen.to_dict("records")]
     points = pruning.in_points(plan.chosen).to_dict("records")
     for row, most in zip(points, lost, strict=True):

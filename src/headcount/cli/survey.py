@@ -93,8 +93,8 @@ class RoleArguments:
     table_format: str = _role(
         "text",
         "HOW",
-        "How --best-heads is written: text, markdown or latex.",
-        choices=("text", "markdown", "latex"),
+        "How --best-heads is written: text, markdown, latex or typst.",
+        choices=("text", "markdown", "latex", "typst"),
         instead="headcount ls RUN --table relations,format=latex",
     )
 
@@ -360,28 +360,30 @@ def _print_best_heads(table: hc.HeadTable, format: str) -> None:
 
     best = hc.roles.best_heads(table.details["relations"])
     if format != "text":
-        from headcount.records import paper_table
-
-        output().print(paper_table("relations", best, format), soft_wrap=True, markup=False)
+        shown = plugins.get("parts", "tables").frame_table("relations", best, format)
+        output().print(shown, soft_wrap=True, markup=False)
         return
     twin = ["random twin"] if "control" in best else []
-    figures = ["arcs", "accuracy", "95%", "offset", *twin, "p", "naive"]
+    wide = output().width >= 90 + 13 * len(twin)
+    figures = ["arcs", "accuracy", "95%", "offset", *twin, "p", *["naive"] * wide]
     rows = []
     for row in best.to_dict("records"):
         cells = [f"{row['n']:,.0f}", _percent(row["accuracy"])]
         cells += [f"{_percent(row['low'])}–{_percent(row['high'])}"]
         cells += [f"{_percent(row['baseline'])} ({row['offset']:+.0f})"]
         cells += [_percent(row["control"])] if twin else []
-        cells += [f"{row['p_adjusted']:.2g}"]
+        cells += [f"{row['p_chosen']:.2g}"]
         if row["head"] == NA:  # no sentence was left to judge on
             cells = [NA] * len(cells)
-        cells.append(f"{_percent(row['naive_accuracy'])} {row['naive_head']}")
+        cells += [f"{_percent(row['naive_accuracy'])} {row['naive_head']}"] * wide
         rows.append([row["relation"], row["head"], row["direction"], *cells])
     print_rows(["relation", "head", "direction", *figures], rows, right=figures)
+    output().print(hc.roles.not_shown(best))
     output().print(
         f"{', '.join(_corpora(table))}: head and offset are chosen on one half of the sentences "
-        "and judged on the other; naive: chosen and judged on all. p: paired by sentence, Holm "
-        "over all heads and relations.",
+        "and judged on the other. p: one-sided, paired by sentence, Holm over these rows."
+        + wide
+        * " naive: chosen and judged on all.",
         style="dim",
     )
 

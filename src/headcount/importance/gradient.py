@@ -202,7 +202,7 @@ class Way:
 def read_way(
     subject: Subject, task: Task, per: str | None, normalize: str | None, convention: str
 ) -> Way:
-    """The settings, with the convention's own where nothing was said."""
+    """The settings, with the convention's own where none was given."""
     if convention not in _DEFAULTS:
         raise UsageError(f"There is no convention '{convention}'; choose headcount, paper or code.")
     usual_per, usual_norm = _DEFAULTS[convention]

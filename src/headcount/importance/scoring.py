@@ -280,7 +280,7 @@ class _Work:
     def finish(
         self, names: Sequence[str], columns: Sequence[str] | None, journal: Journal | None
     ) -> HeadTable:
-        """Compare the scores, and let go of the journal where nothing of it is still needed."""
+        """Compare the scores, and remove the journal where nothing of it is still needed."""
         assert self.table is not None  # one score or more was measured, or found in it
         if self.run is not None and journal is not None:
             frame = None if columns is None else compared(self.table, columns)

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import pandas as pd
 import torch
 from torch import Tensor
 
 from headcount.errors import HeadcountError, ModelError, UnsupportedModel, UsageError
 from headcount.models.guards import out_of_memory
-from headcount.records import Engine, Head
+from headcount.records import Brief, Engine, Head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class Subject:
+class Subject(Brief):
     """A model under study; `hc.load` makes one from a name, this class from objects in hand.
 
     >>> from transformers import BertConfig, BertModel
@@ -184,9 +185,15 @@ class Subject:
 
         return save(self, folder, force=force, export=export, dtype=dtype, about=about)
 
-    def __repr__(self) -> str:
+    def in_brief(self) -> tuple[str, pd.DataFrame | None]:
+        """The model in a line, and the heads of each layer."""
         where = f"{_plain(self.dtype)} on {self.device}"
-        return f"Subject({self.name}: {type(self.inner).__name__}, {self._shape()}, {where})"
+        words = f"Subject({self.name}: {type(self.inner).__name__}, {self._shape()}, {where})"
+        try:
+            rows = {f"{s.stack}.{s.layer}": (s.heads, s.head_dim) for s in self.anatomy.sites}
+        except HeadcountError:
+            return words, None
+        return words, pd.DataFrame.from_dict(rows, orient="index", columns=["heads", "head size"])
 
     def _shape(self) -> str:
         """Layers and heads of each stack, in words; never raises."""

@@ -49,6 +49,7 @@ from headcount.pruning.tolerance import (
     unit_of,
 )
 from headcount.records import (
+    Brief,
     Engine,
     EngineOptions,
     Head,
@@ -239,7 +240,7 @@ class SearchResult(NamedTuple):
 def search(
     found: Sweep, order: Order, max_loss: float, *, draws: int = DRAWS, seed: int = 0
 ) -> SearchResult:
-    """The last step of an order, tried in turn, whose loss is surely within `max_loss` points.
+    """The last step of an order, tried in turn, whose loss is within `max_loss` points (95% bound).
 
     A step passes when the upper 95% confidence bound of its loss is within the limit, and the first
     that fails ends the search. So each test may use the whole level, and the chance that the step
@@ -258,8 +259,8 @@ def search(
 # --- The plan of a pruning ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Brief):
     """What would go, and what is known of it."""
 
     #: The heads to remove, in the order in which they go.
@@ -298,8 +299,9 @@ class Plan:
         small: Subject = (self.refit.prune if self.refit else partial(prune, subject))(self.going)
         return small
 
-    def __repr__(self) -> str:
-        return f"Plan({len(self.going)} heads to go: {self.aim})"
+    def in_brief(self) -> tuple[str, pd.DataFrame]:
+        """What would go, and the curve."""
+        return f"Plan({len(self.going)} heads to go: {self.aim})", self.curve.set_index("step")
 
 
 @old_keywords(ranking=RankingOptions)

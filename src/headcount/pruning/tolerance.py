@@ -186,17 +186,17 @@ def lost_in_words(metric: str, n: int, bound: float, loss: float) -> str:
     """The most that is lost, how sure that is, and the smallest loss that could have been seen.
 
     >>> lost_in_words("accuracy", 436, 0.008, 0.002)
-    'at most 0.8 points of accuracy is lost (95% sure, n = 436; a loss below 0.6 points of accuracy
-    could not have been seen)'
+    'at most 0.8 points of accuracy is lost (95% bound, n = 436; smallest detectable loss 0.6 points
+    of accuracy)'
     """
     if not math.isfinite(bound):
         return f"n = {n:,} is too few for a test, or the metric is undefined"
     lost = f"at most {amount_in_words(bound, metric)} is lost" if bound > 0 else "nothing is lost"
-    return f"{lost} (95% sure, n = {n:,}; {_unseen(bound - loss, metric)})"
+    return f"{lost} (95% bound, n = {n:,}; {_unseen(bound - loss, metric)})"
 
 
 def _unseen(visible: float, metric: str) -> str:
-    return f"a loss below {amount_in_words(visible, metric)} could not have been seen"
+    return f"smallest detectable loss {amount_in_words(visible, metric)}"
 
 
 #: Columns of a curve that are in the unit of its metric.
@@ -204,7 +204,7 @@ _FIGURES = ("value", "low", "high", "delta", "delta_low", "delta_high", "bound",
 
 
 def in_points(curve: pd.DataFrame) -> pd.DataFrame:
-    """A curve with every figure of its metric in points, as people are told them."""
+    """A curve with every figure of its metric in points, as people read them."""
     scale = curve["metric"].map(point_of)
     return curve.assign(**{name: curve[name] / scale for name in _FIGURES if name in curve})
 
@@ -216,7 +216,7 @@ def lost_at(row: Mapping[Any, Any]) -> str:
 
 
 def at_chance(row: Mapping[Any, Any]) -> bool:
-    """Whether a point of a curve is not surely better than `Task.chance`.
+    """Whether a point of a curve does not beat `Task.chance` (95%).
 
     >>> at_chance({"more": "better", "value": 0.52, "low": 0.47, "high": 0.57, "chance": 0.51})
     True
@@ -261,7 +261,7 @@ class CanGo:
         >>> CanGo("accuracy", 436, "gradient", 1, 4, "1 point of accuracy", 0.01, 0.008, 0.006
         ... ).sentence
         '4 heads can go within 1 point of accuracy: at most 0.8 points of accuracy is lost (95%
-        sure, n = 436; a loss below 0.6 points of accuracy could not have been seen).'
+        bound, n = 436; smallest detectable loss 0.6 points of accuracy).'
         """
         lost = lost_in_words(self.metric, self.n, self.bound, self.bound - self.visible)
         if self.heads:
@@ -269,7 +269,7 @@ class CanGo:
         if math.isfinite(self.bound):
             lost = f"the first step may lose {amount_in_words(self.bound, self.metric)} "
             lost += f"(n = {self.n:,}; {_unseen(self.visible, self.metric)})"
-        return f"No head can go for sure within {self.within}: {lost}."
+        return f"No head can be removed within {self.within}: {lost}."
 
     @property
     def needed(self) -> str:
@@ -277,8 +277,7 @@ class CanGo:
 
         >>> CanGo("accuracy", 436, "gradient", 1, 4, "1 point of accuracy", 0.01, 0.008, 0.006,
         ... beyond=(7, 0.0123, 0.004)).needed
-        '7 heads would need --max-loss 1.3, or about 830 examples to judge by, if they lose what
-        they lost here.'
+        '7 heads would need --max-loss 1.3, or roughly 830 examples, assuming the same drop.'
         """
         if self.beyond is None or not math.isfinite(self.beyond[1]):
             return ""
@@ -292,9 +291,7 @@ class CanGo:
             lost = amount_in_words(loss, self.metric)
             return f"{would}; more examples would not help, as {lost} was lost here."
         more = float(f"{self.n * ((bound - loss) / (self.tolerance - loss)) ** 2:.2g}")
-        return (
-            f"{would}, or about {more:,.0f} examples to judge by, if they lose what they lost here."
-        )
+        return f"{would}, or roughly {more:,.0f} examples, assuming the same drop."
 
     @property
     def most(self) -> str:

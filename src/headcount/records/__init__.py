@@ -59,10 +59,11 @@ if TYPE_CHECKING:
     from headcount.records.provenance import hash_strings, version
     from headcount.records.renamed import Renamed, old_keywords
     from headcount.records.rendering import (
-        check_paper_table,
-        paper_table,
+        Brief,
+        Drawn,
+        plain_figure,
+        template,
         token_texts,
-        view_html,
         visible_token,
     )
     from headcount.records.run import FRAMES, Run, Stage, writable_run

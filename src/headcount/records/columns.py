@@ -120,13 +120,20 @@ class Column:
 STEPS = 9
 
 
+def is_p(name: str) -> bool:
+    """Whether a column holds p values: `p`, `ablation_p`, `ablation_p_adjusted`, not `to_place`."""
+    return re.search(r"(?:^|_)p(?:_|$)", name) is not None
+
+
 def heat_steps(column: Column, values: np.ndarray) -> list[int]:
-    """A step from 0 to 9 for each value; below 0 on a column whose sign matters, 0 for NA.
+    """A step from 0 to 9 for each value; below 0 on a column whose sign matters, 0 for NA and p.
 
     >>> heat_steps(Column("self", range=(0, 1)), np.array([0.0, 0.5, 1.0, np.nan]))
     [0, 4, 9, 0]
     """
     finite = values[np.isfinite(values)]
+    if is_p(column.name):
+        return [0] * len(values)  # the darkest would be the least significant
     seen = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     low, high = (
         value if bound is None else bound for value, bound in zip(seen, column.range, strict=True)

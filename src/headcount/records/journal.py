@@ -180,7 +180,7 @@ class Journal:
         self.done[unit] = json_decode(line)["result"]
 
     def close(self) -> None:
-        """Let go of the file; `done` can still be read."""
+        """Close the file; `done` can still be read."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -1,30 +1,30 @@
-"""The head table in a terminal and in a notebook, and one head's map of a sentence as HTML.
+"""The head table in a terminal, what objects show in a notebook, and tokens as people read them.
 
 Whatever a model or a text brings (names, tokens) is made printable or escaped; no script is used.
 """
 
 from __future__ import annotations
 
+import io
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from html import escape
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-from headcount.errors import UsageError
-from headcount.records.columns import NA, STEPS, heat_steps
+from headcount.errors import printable
+from headcount.records.columns import NA, STEPS, heat_steps, is_p
 
 if TYPE_CHECKING:
     from headcount.records.table import HeadTable
@@ -118,6 +118,141 @@ def _visible(character: str) -> str:
     return character
 
 
+# --- What an object shows in a notebook ---------------------------------------------------------
+
+#: Rows, columns and letters of a cell that are seen before "more" is opened.
+_FEW_ROWS, _FEW_COLUMNS, _FEW_LETTERS = 10, 8, 50
+#: The most rows that "more" opens, and the most letters that an object prints.
+_MOST_ROWS, _MOST_LETTERS = 2_000, 1_900
+
+#: Names of rows; of each column its title, its tooltip, and cells: text, shade, tooltip.
+Grid = tuple[list[str], dict[str, tuple[str, str, list[tuple[str, int, str]]]]]
+
+
+class Brief:
+    """An object that shows itself: a text, a few rows in a notebook, and a "more" that opens.
+
+    >>> class Rates(Brief):
+    ...     def in_brief(self):
+    ...         return "2 rates, p 0.1", pd.DataFrame({"rate": [0.25, 1]}, index=["a", "b"])
+    >>> Rates()
+    2 rates, p 0.1
+    >>> Rates()._repr_html_().count("<tr")
+    3
+    """
+
+    def in_brief(self) -> tuple[str, HeadTable | pd.DataFrame | None]:
+        """What it prints, and the rows behind that."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        text = self.in_brief()[0]
+        return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]} ..."
+
+    def _repr_html_(self) -> str:
+        return brief_html(*self.in_brief())
+
+
+class Drawn:
+    """What rich draws, drawn by `print` and in a notebook too."""
+
+    def __str__(self) -> str:
+        console = Console(file=io.StringIO(), width=100, color_system=None)
+        with console.capture() as caught:
+            console.print(self)
+        return printable(caught.get().rstrip("\n"), keep="\n")
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def brief_html(text: str, rows: HeadTable | pd.DataFrame | None) -> str:
+    """The first line of a text and the rows below it; the meaning of a column is a tooltip."""
+    if rows is None:
+        rows = pd.DataFrame({"": text.splitlines()[1:]})
+    labels, columns = _frame_grid(rows) if isinstance(rows, pd.DataFrame) else _table_grid(rows)
+    few = _first_rows(rows, len(labels))
+    names = [name for name, (*_, cells) in columns.items() if any(one[0] != NA for one in cells)]
+    hidden = len(few) < len(labels) or len(columns) > _FEW_COLUMNS
+    hidden |= any(len(c[2][row][0]) > _FEW_LETTERS for c in columns.values() for row in few)
+    names = names[:_FEW_COLUMNS] if hidden else list(columns)
+    sizes = np.cumsum(
+        [sum(min(len(columns[n][2][r][0]), _FEW_LETTERS) for n in names) for r in few]
+    )
+    few = few[: max(1, int((np.cumsum(sizes) < _MOST_LETTERS * 2 // 3).sum()))]
+    return template(__file__, "brief.html").render(
+        caption=text.partition("\n")[0][:300],
+        labels=labels,
+        columns=columns,
+        names=names,
+        few=few,
+        letters=_FEW_LETTERS,
+        more=range(min(len(labels), _MOST_ROWS)) if hidden else None,
+        shades=[(step, f"{step * 0.05:.2f}") for step in range(1, STEPS + 1)],
+    )
+
+
+@cache
+def template(beside: str, name: str) -> Any:
+    """The template of this name beside a module, for HTML: whatever is put in is escaped."""
+    from jinja2 import Environment
+
+    text = Path(beside).with_name(name).read_text(encoding="utf8")
+    return Environment(autoescape=True).from_string(text.replace("\n", ""))
+
+
+def _table_grid(table: HeadTable) -> Grid:
+    """Heads, and each column's tooltip with its cells: text, shade, tooltip."""
+    columns = {}
+    for name in telling_first(table):
+        column, why = table.column(name), table.notes.get(name, "")
+        parts = [column.name, column.meaning, column.unit, column.paper, why]
+        texts = [column.show(value) for value in table.frame[name]]
+        cells = [
+            (text, step, (why or "not measured") if text == NA else "")
+            for text, step in zip(texts, _steps(table, name), strict=True)
+        ]
+        title = " · ".join(part for part in parts if part)
+        columns[name] = (column.title, title, cells)
+    return [str(head) for head in table.heads], columns
+
+
+def _frame_grid(frame: pd.DataFrame) -> Grid:
+    labels = [
+        ".".join(map(str, row)) if isinstance(row, tuple) else str(row) for row in frame.index
+    ]
+    texts = {str(name): [plain_figure(value) or NA for value in frame[name]] for name in frame}
+    return labels, {n: (n, "", [(text, 0, "") for text in each]) for n, each in texts.items()}
+
+
+def plain_figure(value: Any) -> str:
+    """A value as tables print it; nothing where there is none.
+
+    >>> plain_figure(0.12345), plain_figure(1e-9), plain_figure(3.0), plain_figure(float("nan"))
+    ('0.123', '1e-09', '3', '')
+    """
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        value += 0.0  # no minus before 0
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:.3f}" if 0.001 <= abs(value) < 1000 else f"{value:.2g}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _first_rows(rows: HeadTable | pd.DataFrame, n: int) -> list[int]:
+    """The rows seen first: heads with a role, or those that matter most; else the first."""
+    if isinstance(rows, pd.DataFrame) or n <= _FEW_ROWS:
+        return list(range(min(n, _FEW_ROWS)))
+    matters = [name for name in telling_first(rows) if rows.column(name).group == _MATTERS]
+    if "role" in rows.names:
+        wanted = np.flatnonzero(rows.frame["role"].notna()).tolist()
+    else:
+        heads = rows.heads
+        wanted = [heads.index(head) for name in matters[:1] for head in rows.rank(name)]
+    return (wanted or list(range(n)))[:_FEW_ROWS]
+
+
 # --- The head table in a terminal ---------------------------------------------------------------
 
 #: Blanks between two columns.
@@ -133,7 +268,7 @@ _MORE_STYLES, _LESS_STYLES = (
 )
 
 
-class TableText:
+class TableText(Drawn):
     """A table that rich prints, at the width of the terminal; made by `HeadTable.draw`."""
 
     def __init__(
@@ -160,7 +295,7 @@ class TableText:
         """The grid, then what its columns mean and what it leaves out."""
         shown = self.fitting(options.max_width)
         sizes = ", ".join(f"{name} {len(self.table.stack(name))}" for name in self.table.stacks)
-        title = _caption(self.table) + (f": {sizes}" if sizes else "")
+        title = self.table.in_brief()[0] + (f": {sizes}" if sizes else "")
         # Text, never strings: rich would read a model named "[red]" as markup.
         yield Text(_printable(title), style="bold")
         yield from self._grid(shown, console)
@@ -271,14 +406,9 @@ def telling_first(table: HeadTable) -> list[str]:
     def rank(name: str) -> int:
         if name == "role":
             return 0
-        return 1 if table.column(name).group == _MATTERS and "_p" not in name else 2
+        return 1 if table.column(name).group == _MATTERS and not is_p(name) else 2
 
     return sorted(table.names, key=rank)
-
-
-def _caption(table: HeadTable) -> str:
-    model = table.provenance.get("model")
-    return f"{len(table)} heads" + (f" of {model}" if model else "")
 
 
 def _steps(table: HeadTable, name: str) -> list[int]:
@@ -299,277 +429,3 @@ def _printable(text: str) -> str:
 def _right(text: str, width: int) -> str:
     """Set against the right edge; some characters are two cells wide."""
     return " " * (width - cell_len(text)) + text
-
-
-# --- The head table in a notebook ---------------------------------------------------------------
-
-# Shades are half transparent, so that the page's own ink stays readable on light and dark alike.
-_SHADES = "".join(
-    f".headcount-table td.m{step}{{background:rgba(20,130,140,{step * 0.05:.2f})}}"
-    f".headcount-table td.l{step}{{background:rgba(190,90,30,{step * 0.05:.2f})}}"
-    for step in range(1, STEPS + 1)
-)
-_BACKGROUND = "var(--jp-layout-color0,var(--vscode-editor-background,Canvas))"
-_STYLE = (
-    ".headcount-table{max-height:36em;overflow:auto;font-variant-numeric:tabular-nums}"
-    ".headcount-table table{border-collapse:collapse;font-size:12px;margin:0}"
-    ".headcount-table tr{background:none!important}"  # notebooks stripe rows, and shades lie on it
-    ".headcount-table th,.headcount-table td"
-    "{padding:2px 8px;text-align:right;border:0;background:none;color:inherit}"
-    ".headcount-table th[scope=row]{text-align:left;font-family:monospace;font-weight:normal;"
-    f"position:sticky;left:0;background:{_BACKGROUND}}}"
-    f".headcount-table thead th{{position:sticky;top:0;z-index:1;background:{_BACKGROUND}}}"
-    ".headcount-table tr.layer>*{border-top:1px solid rgba(128,128,128,.4)}" + _SHADES
-)
-
-
-def table_html(table: HeadTable) -> str:
-    """The whole table; a column's meaning and the reason of a dash are in tooltips."""
-    return (
-        f'<div class="headcount-table"><style>{_STYLE}</style><table>'
-        f"<caption>{escape(_caption(table))}</caption>"
-        f"<thead><tr><th>head</th>{''.join(_headings(table))}</tr></thead>"
-        f"<tbody>{''.join(_rows(table))}</tbody></table></div>"
-    )
-
-
-def _headings(table: HeadTable) -> Iterator[str]:
-    for name in telling_first(table):
-        column = table.column(name)
-        parts = [column.name, column.meaning, column.unit, column.paper, table.notes.get(name, "")]
-        tooltip = escape(" · ".join(part for part in parts if part))
-        yield f'<th title="{tooltip}">{escape(column.title)}</th>'
-
-
-def _rows(table: HeadTable) -> Iterator[str]:
-    cells = [list(_cells(table, name)) for name in telling_first(table)]
-    layer = None
-    for row, head in enumerate(table.heads):
-        opening = "<tr>" if head[:2] == layer else '<tr class="layer">'
-        layer = head[:2]
-        yield f'{opening}<th scope="row">{escape(str(head))}</th>'
-        yield "".join(column[row] for column in cells) + "</tr>"
-
-
-def _cells(table: HeadTable, name: str) -> Iterator[str]:
-    """A column's cells: shaded numbers, words, and dashes that say why."""
-    column, why = table.column(name), escape(table.notes.get(name, "not measured"))
-    for value, step in zip(table.frame[name], _steps(table, name), strict=True):
-        text = column.show(value)
-        shade = f' class="{"m" if step > 0 else "l"}{abs(step)}"' if step else ""
-        yield f'<td title="{why}">{NA}</td>' if text == NA else f"<td{shade}>{escape(text)}</td>"
-
-
-# --- One head on one sentence in a notebook -----------------------------------------------------
-
-#: Lines that cover this share of a query's weight are drawn, and never more than so many.
-_SHARE, _MOST = 0.8, 6
-#: Pixels of a line of text, and of the room between the two columns of tokens.
-_STEP, _ROOM, _LABEL = 18, 150, 110
-#: More tokens than this make lines a tangle: then there is only the heat map.
-_TANGLE = 60
-
-_MAP_STYLE = (
-    ".headcount-view{display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start;font-size:12px}"
-    ".headcount-view table{border-collapse:collapse}"
-    ".headcount-view tr{background:none!important}"  # notebooks stripe rows, and shades lie on it
-    ".headcount-view caption{text-align:left;padding-bottom:6px;white-space:nowrap}"
-    ".headcount-view th{font:11px monospace;text-align:right;padding:0 6px;border:0;"
-    "background:none;color:inherit;white-space:nowrap;unicode-bidi:isolate}"
-    ".headcount-view thead th{writing-mode:vertical-rl;transform:rotate(180deg);padding:6px 0;"
-    "text-align:left;vertical-align:top}"  # turned round, top is where the map begins
-    ".headcount-view td{width:16px;min-width:16px;height:16px;padding:0;"
-    "border:1px solid rgba(128,128,128,.15)}"
-    ".headcount-view svg text{font:11px monospace;fill:currentColor}"
-    ".headcount-view line{stroke:rgb(20,130,140);stroke-width:2}"
-)
-
-
-def view_html(
-    head: str, queries: Sequence[str], keys: Sequence[str], weights: NDArray[np.float32]
-) -> str:
-    """The weights ``[query, key]`` of a head as HTML that stands by itself.
-
-    >>> view_html("enc.0.1", ["a"], ["<b>"], np.ones((1, 1), dtype=np.float32)).count("&lt;b&gt;")
-    3
-    """
-    queries, keys = ([visible_token(one) for one in token_texts(side)] for side in (queries, keys))
-    lines = "" if max(len(queries), len(keys)) > _TANGLE else _lines(queries, keys, weights)
-    return (
-        f'<div class="headcount-view"><style>{_MAP_STYLE}</style>'
-        f"{_heat_map(head, queries, keys, weights)}{lines}</div>"
-    )
-
-
-def _heat_map(
-    head: str, queries: Sequence[str], keys: Sequence[str], weights: NDArray[np.float32]
-) -> str:
-    headings = "".join(f'<th scope="col">{escape(key)}</th>' for key in keys)
-    rows = "".join(
-        f'<tr><th scope="row">{escape(query)}</th>{"".join(_map_cells(query, keys, row))}</tr>'
-        for query, row in zip(queries, weights, strict=True)
-    )
-    return (
-        f"<table><caption>Head <b>{escape(head)}</b>: query rows, key columns</caption>"
-        f"<thead><tr><th></th>{headings}</tr></thead><tbody>{rows}</tbody></table>"
-    )
-
-
-def _map_cells(query: str, keys: Sequence[str], row: NDArray[np.float32]) -> Iterator[str]:
-    """Shaded by the square root of the weight, so that small ones show."""
-    for key, weight in zip(keys, row, strict=True):
-        title = escape(f"{query} → {key}: {weight:.3f}", quote=True)
-        shade = float(np.sqrt(max(0.0, float(weight))))
-        yield f'<td title="{title}" style="background:rgba(20,130,140,{shade:.3f})"></td>'
-
-
-def _lines(queries: Sequence[str], keys: Sequence[str], weights: NDArray[np.float32]) -> str:
-    """Queries on the left, keys on the right, and lines as strong as the weight."""
-    height = _STEP * (max(len(queries), len(keys)) + 1)
-    width = 2 * _LABEL + _ROOM
-    label = f"Lines from each token to those that hold {_SHARE:.0%} of its weight"
-    left = "".join(_label(token, _LABEL - 6, row, "end") for row, token in enumerate(queries))
-    right = "".join(_label(token, _LABEL + _ROOM + 6, row) for row, token in enumerate(keys))
-    drawn = "".join(_map_line(*link) for link in _links(weights))
-    return (
-        f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{label}">{drawn}{left}{right}</svg>'
-    )
-
-
-def _links(weights: NDArray[np.float32]) -> Iterator[tuple[int, int, float]]:
-    """Query, key and weight of the lines worth drawing."""
-    for query, row in enumerate(weights):
-        held = 0.0
-        for key in np.argsort(-row, kind="stable")[:_MOST]:
-            if held >= _SHARE or row[key] <= 0:
-                break
-            held += float(row[key])
-            yield query, int(key), float(row[key])
-
-
-def _map_line(query: int, key: int, weight: float) -> str:
-    return (
-        f'<line x1="{_LABEL}" y1="{_middle(query)}" x2="{_LABEL + _ROOM}" y2="{_middle(key)}" '
-        f'stroke-opacity="{weight:.3f}"/>'
-    )
-
-
-def _label(token: str, x: int, row: int, anchor: str = "start") -> str:
-    return f'<text x="{x}" y="{_middle(row) + 4}" text-anchor="{anchor}">{escape(token)}</text>'
-
-
-def _middle(row: int) -> int:
-    return _STEP * row + _STEP
-
-
-# --- Tables for papers --------------------------------------------------------------------------
-
-#: What a paper shows of each frame: a title, and a column or a value with its interval.
-_SHOWN: dict[str, dict[str, str | tuple[str, str, str]]] = {
-    "roles": {
-        "head": "head",
-        "role": "role",
-        "of": "label",
-        "value": ("value", "low", "high"),
-        "chance": "baseline",
-        "p (corrected)": "p_adjusted",
-        "n": "n",
-    },
-    "relations": {
-        "relation": "relation",
-        "head": "head",
-        "direction": "direction",
-        "accuracy": ("accuracy", "low", "high"),
-        "best offset": "baseline",
-        "offset": "offset",
-        "random twin": "control",
-        "p (corrected)": "p_adjusted",
-        "n": "n",
-    },
-    "curve": {
-        "order": "order",
-        "heads left": "heads_left",
-        "metric": "metric",
-        "value": ("value", "low", "high"),
-        "change": ("delta", "delta_low", "delta_high"),
-        "p": "p",
-        "lost at most": "bound",
-        "n": "n",
-    },
-    "agreement": {
-        "measure": "first",
-        "and": "second",
-        "stack": "stack",
-        "correlation": "kind",
-        "value": ("value", "low", "high"),
-        "heads": "heads",
-    },
-}
-
-
-def check_paper_table(name: str, format: str) -> None:
-    """Refuse a table that there is not, or a format."""
-    if name not in _SHOWN:
-        raise UsageError(f"There is no table of '{name}'; choose {', '.join(_SHOWN)}.")
-    if format not in ("markdown", "latex"):
-        raise UsageError(f"The format is '{format}'; choose markdown or latex.")
-
-
-def paper_table(name: str, frame: pd.DataFrame, format: str = "markdown") -> str:
-    """A frame of a run (roles, relations, curve, agreement) as Markdown or LaTeX.
-
-    Of relations give the best head of each (`hc.roles.best_heads`).
-
-    >>> frame = pd.DataFrame({"first": ["gradient"], "second": ["ablation"], "stack": ["enc"],
-    ...     "kind": ["spearman"], "value": [0.5], "low": [0.3], "high": [0.7], "heads": [48]})
-    >>> print(paper_table("agreement", frame))
-    | measure | and | stack | correlation | value | heads |
-    |---|---|---|---|---|---|
-    | gradient | ablation | enc | spearman | 0.500 [0.300, 0.700] | 48 |
-    """
-    check_paper_table(name, format)
-    if "head" in frame and "layer" in frame:
-        named = [f"{r.stack}.{r.layer}.{r.head}" for r in frame.itertuples()]
-        frame = frame.assign(head=named)
-    there = {
-        title: columns
-        for title, columns in _SHOWN[name].items()
-        if (columns if isinstance(columns, str) else columns[0]) in frame
-    }
-    rows = [[_cell(row, columns) for columns in there.values()] for row in frame.to_dict("records")]
-    if format == "markdown":
-        lines = [list(there), *rows]
-        text = [f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines]
-        return "\n".join([text[0], "|" + "---|" * len(there), *text[1:]])
-    body = [" & ".join(map(_latex, row)) + r" \\" for row in rows]
-    head = " & ".join(map(_latex, there)) + r" \\"
-    return "\n".join(
-        [rf"\begin{{tabular}}{{{'l' * len(there)}}}", r"\toprule", head, r"\midrule", *body,
-         r"\bottomrule", r"\end{tabular}"]
-    )  # fmt: skip
-
-
-def _cell(row: Mapping[Any, Any], columns: str | tuple[str, str, str]) -> str:
-    if isinstance(columns, str):
-        return _figure(row.get(columns))
-    value, low, high = (_figure(row.get(name)) for name in columns)
-    return f"{value} [{low}, {high}]" if low and high else value
-
-
-def _figure(value: Any) -> str:
-    if value is None or value != value:
-        return ""
-    if isinstance(value, float):
-        value += 0.0  # no minus before 0
-    if isinstance(value, float) and not value.is_integer():
-        return f"{value:.3f}" if 0.001 <= abs(value) < 1000 else f"{value:.2g}"
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-_LATEX = str.maketrans({c: "\\" + c for c in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\^{}"})
-
-
-def _latex(text: str) -> str:
-    plain = text.replace("\\", r"\textbackslash{}").translate(_LATEX)
-    return plain.replace("->", r"$\to$").replace("<-", r"$\gets$")

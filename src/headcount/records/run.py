@@ -33,6 +33,7 @@ from headcount.records import parquet
 from headcount.records.files import InnerPath, is_leftover, json_decode, json_encode, reason
 from headcount.records.journal import LOCK_FILE, Journal, Lock
 from headcount.records.provenance import now, version
+from headcount.records.rendering import Brief
 from headcount.records.table import INDEX, SCHEMA, HeadTable
 
 # --- run.json -----------------------------------------------------------------------------------
@@ -136,7 +137,7 @@ _FILE = re.compile(rf"{_NAME.pattern}(\.(parquet|npz|jsonl)|/[a-z0-9][a-z0-9._-]
 _INSIDE = re.compile(r"(index|probe)\.json|probe\.safetensors")
 
 
-class Run:
+class Run(Brief):
     """One run directory. Close it, or use it in a ``with`` block, to let others write.
 
     >>> import tempfile
@@ -204,8 +205,11 @@ class Run:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        return f"Run('{self.path}', stages: {', '.join(self.stages) or 'none'})"
+    def in_brief(self) -> tuple[str, pd.DataFrame]:
+        """Its stages, and since when each is done."""
+        done = {n: {"done": s.get("time"), "s": s.get("seconds")} for n, s in self.stages.items()}
+        words = f"Run('{self.path}', stages: {', '.join(done) or 'none'})"
+        return words, pd.DataFrame.from_dict(done, orient="index")
 
     @property
     def record(self) -> dict[str, Any]:

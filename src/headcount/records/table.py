@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,10 +17,7 @@ from headcount.errors import UsageError
 from headcount.records.columns import Column
 from headcount.records.files import to_strict
 from headcount.records.heads import STACKS, Head, check_heads, parse_head
-
-if TYPE_CHECKING:
-    from headcount.records.rendering import TableText
-
+from headcount.records.rendering import Brief, TableText, plain_figure
 
 # --- Frames of the head table -------------------------------------------------------------------
 
@@ -202,6 +199,22 @@ def _side_by_side(old: HeadTable, new: HeadTable) -> HeadTable:
 
 # --- The head table -----------------------------------------------------------------------------
 
+
+class HeadRow(Brief, dict[str, Any]):
+    """One head's row, which prints what was measured.
+
+    >>> HeadRow(name="enc.0.1", stack="enc", layer=0, head=1, entropy=1.25, self=None)
+    enc.0.1: entropy 1.250
+    """
+
+    def in_brief(self) -> tuple[str, pd.DataFrame]:
+        """The values that are there, in words and as rows."""
+        known = {name: value for name, value in self.items() if value is not None}
+        shown = {name: plain_figure(known[name]) for name in known if name not in (*INDEX, "name")}
+        words = ", ".join(f"{n} {v}" for n, v in shown.items() if not n.endswith(("_low", "_high")))
+        return f"{self.get('name')}: {words}", pd.DataFrame({"value": shown})
+
+
 #: Where a note turns to another stack: "dec: ...; cross: ...".
 _BY_STACK = re.compile(rf"; (?=(?:{'|'.join(STACKS)}): )")
 
@@ -209,7 +222,7 @@ _BY_STACK = re.compile(rf"; (?=(?:{'|'.join(STACKS)}): )")
 SCHEMA = 1
 
 
-class HeadTable:
+class HeadTable(Brief):
     """What is known about every head: values, their intervals, and where they come from.
 
     A value that was not measured is NaN, and `notes` says why; it is never 0.
@@ -339,9 +352,9 @@ class HeadTable:
         best = self.rank(column)[:n]
         return self.frame[column].loc[best]
 
-    def head(self, name: str | Head) -> dict[str, Any]:
+    def head(self, name: str | Head) -> HeadRow:
         """One head's row: its name, its values and its intervals; None where NA."""
-        return next(self.select([name]).rows())
+        return HeadRow(next(self.select([name]).rows()))
 
     def stack(self, name: str) -> HeadTable:
         """The heads of one stack."""
@@ -427,18 +440,16 @@ class HeadTable:
         papers: bool = True,
     ) -> TableText:
         """The table for a terminal, with one column or a choice of them; rich prints it."""
-        from headcount.records.rendering import TableText
-
         columns = [columns] if isinstance(columns, str) else columns
         return TableText(self, columns, heat=heat, intervals=intervals, papers=papers)
 
     def __rich__(self) -> TableText:
         return self.draw()
 
-    def _repr_html_(self) -> str:
-        from headcount.records.rendering import table_html
-
-        return table_html(self)
+    def in_brief(self) -> tuple[str, HeadTable]:
+        """The caption in a notebook, and the table itself."""
+        model = self.provenance.get("model")
+        return f"{len(self)} heads" + (f" of {model}" if model else ""), self
 
     def _like(self, frame: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame) -> HeadTable:
         """A table of these parts, with what this table says about their columns."""

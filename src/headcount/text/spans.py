@@ -431,7 +431,7 @@ class EncodeReport:
             ),
             (
                 self.unsampled,
-                "All queries were read, not a sample (--rows, rows=): what is told between words "
+                "All queries were read, not a sample (--rows, rows=): what is read between words "
                 "or heads, and patterns, need all of them.",
             ),
             (

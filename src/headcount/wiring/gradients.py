@@ -141,7 +141,7 @@ class WeightsGradient:
         return attended.output
 
     def of(self, loss: Tensor) -> list[Slope]:
-        """The gradient of one number at every site; the forward's weights are let go of.
+        """The gradient of one number at every site; the forward's weights are freed.
 
         A site that the loss does not depend on, such as a decoder's behind an encoder's loss,
         is left out.

@@ -562,7 +562,7 @@ def recorded_maps(
 
     With each map comes the attention mask, where it is more than padding and causality.
     The maps of all layers are held until the forward ends, since these families hand them
-    over together; each is let go as soon as the next one is asked for.
+    over together; each is freed as soon as the next one is asked for.
     """
     sites = [site for site in subject.anatomy.sites if site.route == "projection"]
     if not sites:

@@ -116,8 +116,8 @@ def test_the_bound_of_the_loss_decides_what_can_go() -> None:
     assert (found["order"], found["step"], found["gone"], found["n"]) == (0, 2, 24, 50)
     assert (found["tolerance"], found["bound"], found["visible"]) == (1, 1, 1)
     assert found["sentence"] == (
-        "24 heads can go within 1 BLEU: at most 1 BLEU is lost (95% sure, n = 50; a loss below "
-        "1 BLEU could not have been seen)."
+        "24 heads can go within 1 BLEU: at most 1 BLEU is lost (95% bound, n = 50; smallest "
+        "detectable loss 1 BLEU)."
     )
     assert gone(curve_of(), "20%")["gone"] == 36  # of 30 BLEU
 
@@ -156,7 +156,7 @@ def test_fewer_examples_never_look_better_by_accuracy() -> None:
     assert gone(curve_of(n=436, **same), "0.5")["gone"] == 0
     found = could_go(curve_of(n=100, **same))
     assert found is not None
-    assert "a loss below 2.3 points of accuracy could not have been seen" in found["sentence"]
+    assert "smallest detectable loss 2.3 points of accuracy" in found["sentence"]
 
 
 def test_what_was_not_tested_promises_nothing() -> None:

@@ -14,7 +14,7 @@ from subjects import subject_of
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.subject import Subject
 from headcount.records.heads import Head
-from headcount.rooms.show.showing import View, show
+from headcount.rooms.show.showing import LayerView, View, show
 
 SENTENCE = "The old ferry leaves at noon."
 
@@ -129,3 +129,25 @@ def test_attention_that_is_no_number_is_refused() -> None:
 def test_minilm_has_a_head_that_looks_back(minilm: Subject) -> None:
     view = show(minilm, SENTENCE, "enc.0.2")
     assert (view.weights[2:].argmax(-1) == np.arange(1, len(view.keys) - 1)).all()
+
+
+def test_all_heads_of_a_layer() -> None:
+    subject = subject_of("bert", "wordpiece")
+    layer = show(subject, SENTENCE, layer=1)
+    assert isinstance(layer, LayerView)
+    assert repr(layer).startswith("LayerView(enc.1: 4 heads, ")
+    for view in layer.views:
+        alone = show(subject, SENTENCE, view.head)
+        np.testing.assert_array_equal(view.weights, alone.weights)
+    assert layer._repr_html_().count('class="small"') == 4
+    assert str(layer).splitlines()[0] == "Layer enc.1"
+    assert len(str(layer).splitlines()) == 1 + 4 + 1
+    assert repr(show(subject, SENTENCE, layer="enc.1")) == repr(layer)
+
+
+@pytest.mark.parametrize("asked", [{}, {"head": "enc.0.0", "layer": 0}])
+def test_a_head_or_a_layer_is_named(asked: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match=r"show has no head|one head or one layer"):
+        show(subject_of("bert", "wordpiece"), SENTENCE, **asked)
+    with pytest.raises(UsageError, match="is no layer; write a number from 0"):
+        show(subject_of("bert", "wordpiece"), SENTENCE, layer="enc.0.0")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from headcount.errors import InputError
-from headcount.surveys.roles import best_heads
+from headcount.surveys.roles import best_heads, not_shown
 
 NAN = float("nan")
 
@@ -42,6 +42,17 @@ def test_head_and_offset_are_those_of_one_half_on_the_other() -> None:
     assert best.loc["det", "accuracy"] == 0.7
     assert best.loc["det", "naive_head"] == "enc.2.1"
     assert best.loc["det", "naive_accuracy"] == 0.875
+
+
+def test_p_is_corrected_over_the_rows_that_are_shown() -> None:
+    best = best_heads(FRAME).set_index("relation")
+    assert best["p_adjusted"].dropna().eq(0.02).all()
+    assert best["p_chosen"].dropna().eq(0.02).all(), "two rows were tested with 0.01"
+    assert best.loc["nsubj", "p_chosen"] != best.loc["nsubj", "p_chosen"], "it was not judged"
+    assert not_shown(best_heads(FRAME)) == ""
+    weak = best_heads(FRAME.assign(p=0.2))
+    assert not_shown(weak).startswith("Not significant: det +20.0 points (about ")
+    assert not_shown(weak).endswith("no lead: all.")
 
 
 def test_order_support_and_what_is_left_out() -> None:

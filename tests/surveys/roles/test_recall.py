@@ -6,8 +6,7 @@ import pandas as pd
 from trial_tables import trial_table
 
 from headcount.records.table import HeadTable
-from headcount.rooms.trials.induction import Induction
-from headcount.rooms.trials.retrieval import Retrieval
+from headcount.rooms.trials.recall import Induction, Retrieval
 
 LOOKING = {"dec.0.0": (0.8, 0.02, 0.001), "dec.0.1": (0.6, 0.02, 0.001)}
 

@@ -16,7 +16,7 @@ from headcount.records.heads import Head
 from headcount.records.table import HeadTable
 from headcount.rooms.resting.separator import NoOp, Separator
 from headcount.rooms.resting.sink import Sink
-from headcount.rooms.trials.previous import Previous
+from headcount.rooms.trials.recall import Previous
 from headcount.surveys.roles.positional import Positional
 
 HEADS = [Head("enc", 0, n) for n in range(4)]

@@ -14,9 +14,7 @@ from headcount.errors import UsageError
 from headcount.records.heads import Head
 from headcount.records.table import HeadTable
 from headcount.rooms.resting.source_end import SourceEnd
-from headcount.rooms.trials.duplicate import Duplicate
-from headcount.rooms.trials.induction import Induction
-from headcount.rooms.trials.previous import Previous
+from headcount.rooms.trials.recall import Duplicate, Induction, Previous
 from headcount.surveys.roles.role import (
     COLUMNS,
     KINDS,

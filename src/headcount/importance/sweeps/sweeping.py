@@ -77,7 +77,7 @@ class Examples:
 
 
 def encoded(task: tasks.Task, subject: Subject, batch_size: int) -> Examples:
-    """Encode all examples; those in which no token is found are told before anything runs."""
+    """Encode all examples; those without a token are named before anything runs."""
     if not len(task):
         raise InputError(f"The task {task.name} has no examples; give one or more.")
     task.check(subject)

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import torch
 import transformers
+from jinja2 import Template
 from safetensors import SafetensorError
 
 from headcount import plugins
@@ -32,7 +33,7 @@ from headcount.models.modeling_headcount import HINT, save_with_code, whole_clas
 from headcount.models.saving.fresh_process import LoadCheck, check_fresh, room_of
 from headcount.models.saving.routes import Route, per_layer_counts, routes_for
 from headcount.models.subject import Subject
-from headcount.records import json_decode, reason, recover, replace_folder, version
+from headcount.records import Brief, json_decode, reason, recover, replace_folder, version
 
 # --- Files next to a model that other programs read ---------------------------------------------
 
@@ -102,36 +103,20 @@ def card_for(subject: Subject, route: str, why: str, call: str, about: Sequence[
     layers: dict[str, list[str]] = {}
     for head in subject.heads:
         layers.setdefault(f"{head.stack}.{head.layer}", []).append(str(head.index))
-    lines = [
-        "---",
-        "library_name: transformers",
-        "tags: [attention-heads, pruned, headcount]",
-        "---",
-        f"# {subject.name}",
-        "",
-        f"Made with headcount {version()} from `{subject.source}`"
-        f"{f' (revision {subject.revision})' if subject.revision else ''}. Its licence is that of "
-        "the model it was made from.",
-        "",
-        "## How to load it",
-        "",
-        "```python",
-        *call.split(" and "),
-        "```",
-        "",
-        f"Saved as `{route}`: {why}.",
-    ]
-    if "trust_remote_code" in call:
-        lines += [
-            "",
-            "Without `trust_remote_code=True` transformers builds the layers in their old sizes, "
-            f"and stops at weights of another size (size mismatch, and `{HINT}`). The code is "
-            "`modeling_headcount.py` in this folder: it needs transformers only.",
-        ]
-    lines += [f"\n{about_it}" for about_it in about]
-    lines += ["", "## Heads that are left", ""]
-    lines += [f"- {layer}: {', '.join(numbers)}" for layer, numbers in layers.items()]
-    return "\n".join(lines) + "\n"
+    text = Path(__file__).with_name("card.md").read_text(encoding="utf8")
+    how = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
+    return Template(text, **how).render(
+        name=subject.name,
+        source=subject.source,
+        revision=subject.revision,
+        version=version(),
+        route=route,
+        why=why,
+        call=call.replace(" and ", "\n"),
+        hint=HINT,
+        about=about,
+        layers=layers,
+    )
 
 
 # --- Save a subject so that others load it ------------------------------------------------------
@@ -141,8 +126,8 @@ def card_for(subject: Subject, route: str, why: str, call: str, about: Sequence[
 Exporter = Callable[[Subject, Path, Sequence[str]], "Saved | Subject"]
 
 
-@dataclass(frozen=True)
-class Saved:
+@dataclass(frozen=True, repr=False)
+class Saved(Brief):
     """Where a model was saved, in which way and why, and how it loads."""
 
     folder: Path
@@ -152,11 +137,12 @@ class Saved:
     #: How far the outputs of the loaded model are from those of the saved one, at most.
     apart: float
 
-    def __str__(self) -> str:
+    def in_brief(self) -> tuple[str, None]:
+        """Where it is and how it loads."""
         return (
             f"Saved in {self.folder} ({self.route}: {self.why}). Loads with {self.loads_with}; "
             f"this was tried, and the outputs are {self.apart:.0e} apart."
-        )
+        ), None
 
 
 def save(

@@ -130,7 +130,7 @@ def freed_sentences(source: Source, tolerance: str | None = None) -> list[str]:
         found = [] if frame is None else freed(frame, tolerance or run_tolerance(source.record))
         told = [f"{one.heads or 'none'} within {one.within} ({one.most})" for one in found]
         if told:
-            said.append(f"{_chosen(source, name).capitalize()}: {', '.join(told)}; 95% sure.")
+            said.append(f"{_chosen(source, name).capitalize()}: {', '.join(told)}; 95% bounds.")
     return said
 
 
@@ -152,7 +152,7 @@ def known_heads(weights: Any) -> dict[str, Any] | None:
 
 
 def run_tolerance(record: dict[str, Any]) -> str | None:
-    """The tolerance that a run was told or pruned with; None for the usual one."""
+    """The tolerance that a run was given or pruned with; None for the usual one."""
     stages = record.get("stages") or {}
     told = (stages.get("can-go") or {}).get("settings") or {}
     pruned = (stages.get("prune") or {}).get("settings") or {}

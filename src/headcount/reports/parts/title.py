@@ -92,7 +92,7 @@ def _of(data: Data) -> str:
 
 
 def _jobs(data: Data) -> Iterator[Title]:
-    """A job whose heads cost more than as many others: how many times the worst draw, for sure."""
+    """A job whose heads cost more than as many others: how many times the worst draw (95%)."""
     for row in data["jobs"]:
         if row["set"] == "free alone" or row["answer"] != "more" or not row["heads"]:
             continue

@@ -10,26 +10,15 @@ import pandas as pd
 from headcount.records import HeadTable
 from headcount.surveys.roles import (
     HEAD_KEY,
-    Kind,
     Verdict,
     confirmed,
+    kind_beside,
     reported,
     row_verdicts,
     value_text,
 )
 
-ARGUMENT = Kind(
-    "argument",
-    "links predicate and argument",
-    paper="Kovaleva et al. 2019, section 4.2",
-    rank=100,
-    telling=100,
-    sign="↔",
-    light="#534627",
-    dark="#778666",
-    glyph="M2.5 8H13.5M3 4.5V11.5M13 4.5V11.5",
-    needs="--judging arguments=FILE",
-)
+ARGUMENT = kind_beside(__file__, "argument")
 
 
 # Kovaleva et al., EMNLP 2019, section 4.1: two heads of BERT stood out, above the 99th percentile

@@ -83,7 +83,7 @@ class Speed:
 
     @property
     def reached(self) -> float:
-        """The share of the limit that was measured; NaN where nothing was surely gained."""
+        """The share of the limit that was measured; NaN where no gain is significant."""
         return self.gain / self.limit if self.limit > 0 and self.low > 0 else float("nan")
 
     def to_json(self) -> dict[str, Any]:

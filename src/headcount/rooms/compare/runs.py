@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.records import NA, STEPS, Column, Head, HeadTable, Run, heat_steps, to_strict
+from headcount.records import NA, STEPS, Brief, Column, Head, HeadTable, Run, heat_steps, to_strict
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # --- What changed between two models ------------------------------------------------------------
 
 
-@dataclass
-class Changes:
+@dataclass(repr=False)
+class Changes(Brief):
     """How every head of one model differs from the head of the same name in another.
 
     `heads` has, for each head: `cosine` (of the maps, 1 is no change), `js` (divergence a row in
@@ -60,6 +60,15 @@ class Changes:
             return self.heads.sort_values("cosine", kind="stable").head(n)
         most = self.heads[self.columns].abs().max(axis=1)
         return self.heads.loc[most.sort_values(ascending=False, kind="stable").index[:n]]
+
+    def in_brief(self) -> tuple[str, pd.DataFrame]:
+        """How many heads were compared, and those that changed most."""
+        frame = self.largest(len(self.heads))
+        ends = frame.columns.str.endswith(("_low", "_high", "_before", "_after"))
+        words = f"Changes({self.before} -> {self.after}: {len(frame)} heads"
+        if "cosine" in frame and frame["cosine"].notna().any():
+            words += f", least cosine {frame['cosine'].min():.3f}"
+        return f"{words})", frame.loc[:, ~ends]
 
     def sure(self) -> pd.DataFrame:
         """For each column, in how many heads it rose and fell with an interval clear of 0."""

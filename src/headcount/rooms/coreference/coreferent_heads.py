@@ -11,28 +11,16 @@ import pandas as pd
 from headcount.records import HeadTable
 from headcount.surveys.roles import (
     HEAD_KEY,
-    Kind,
     Verdict,
     confirmed,
     first_of,
+    kind_beside,
     reported,
     row_verdicts,
     value_text,
 )
 
-COREFERENCE = Kind(
-    "coreference",
-    "points to an antecedent",
-    paper="Clark et al. 2019, section 4.3",
-    rank=40,
-    telling=30,
-    sign="∞",
-    light="#7864d7",
-    dark="#ccfaed",
-    glyph="M6 11A3.6 3.6 0 1 1 6 5M10 5A3.6 3.6 0 1 1 10 11M5.5 8H10.5",
-    needs="--coref",
-    shows="mentions",
-)
+COREFERENCE = kind_beside(__file__, "coreference")
 
 
 # Clark et al., BlackBoxNLP 2019, section 4.3: one head of BERT was right for 65% of mentions, over

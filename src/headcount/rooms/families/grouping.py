@@ -86,7 +86,7 @@ def family_sentences(found: Families) -> list[str]:
 
 def _sentence(found: Families, number: int, stack: str) -> str:
     rows = [place for place, head in enumerate(found.heads) if head.stack == stack]
-    clusters = len(np.unique(found.cluster[rows]))
+    clusters = found.count(stack)
     groups = (
         f"{clusters} clusters"
         if clusters > 1

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from headcount.records import Head, parse_head
+from headcount.records import Brief, Head, parse_head
 from headcount.stats import SilhouetteTest, mean_silhouette, silhouette_test
 
 # --- Groups of heads that lie together ----------------------------------------------------------
@@ -63,7 +64,7 @@ def mds_places(distances: Array) -> tuple[Array, float]:
     """Places `[head, 2]` whose distances are close to those given, and Kruskal's stress.
 
     The stress is the root of the squared misfit's share of the squared distances. Of the turned
-    and mirrored maps that fit as well, the one whose spread is largest from left to right is told.
+    and mirrored maps that fit as well, the one with the largest spread from left to right is kept.
 
     >>> places, stress = mds_places(np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]]))
     >>> places.shape, stress < 0.001
@@ -116,8 +117,8 @@ class StackPairs:
     rows: int
 
 
-@dataclass(frozen=True)
-class Families:
+@dataclass(frozen=True, repr=False)
+class Families(Brief):
     """What is known of pairs of heads; NaN between heads that cannot be compared."""
 
     heads: list[Head]
@@ -144,6 +145,21 @@ class Families:
         row = self.heads.index(parse_head(head))
         places = [place for place in self.nearest[row, :n].tolist() if place >= 0]
         return [(self.heads[place], float(self.js[row, place])) for place in places]
+
+    def in_brief(self) -> tuple[str, pd.DataFrame]:
+        """The clusters of each stack, and the nearest head of each."""
+        near = {str(head): self.near(head, 1) for head in self.heads}
+        rows = {h: (str(n[0][0]), n[0][1]) if n else (None, None) for h, n in near.items()}
+        frame = pd.DataFrame.from_dict(rows, orient="index", columns=["nearest", "JS (nats)"])
+        frame["cluster"] = self.cluster
+        sizes = [f"{stack} {self.count(stack)}" for stack in self.stacks]
+        words = f"Families({len(self.heads)} heads; clusters: {', '.join(sizes)})"
+        return words, frame.sort_values("JS (nats)", kind="stable")
+
+    def count(self, stack: str) -> int:
+        """How many clusters the heads of a stack form."""
+        rows = [place for place, head in enumerate(self.heads) if head.stack == stack]
+        return len(np.unique(self.cluster[rows]))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything as arrays, for `pairs.npz`."""

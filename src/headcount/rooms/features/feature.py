@@ -10,28 +10,15 @@ import pandas as pd
 from headcount.records import HeadTable
 from headcount.surveys.roles import (
     HEAD_KEY,
-    Kind,
     Verdict,
     confirmed,
+    kind_beside,
     reported,
     row_verdicts,
     value_text,
 )
 
-FEATURE = Kind(
-    "feature",
-    "looks at one kind of word",
-    paper="Kovaleva et al. 2019, section 4.4",
-    says="observation",
-    rank=110,
-    telling=110,
-    sign="◆",
-    light="#c23e95",
-    dark="#f5a0c5",
-    glyph="M8 1.5 14.5 8 8 14.5 1.5 8Z",
-    solid=True,
-    needs="--treebank",
-)
+FEATURE = kind_beside(__file__, "feature")
 
 
 # Kovaleva et al., EMNLP 2019, section 4.3, draw maps of this attention and name no threshold; the

@@ -10,7 +10,7 @@ import importlib.util
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
-from functools import partial
+from functools import partialmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
@@ -97,9 +97,9 @@ def sheet(
     wide = columns or min(count, most if width == "page" else max(1, most // 2))
     rows = -(-count // wide)
     with style.context(["default", Path(__file__).with_name("paper.mplstyle")]):
-        figure = Figure(figsize=(_INCHES[width], 0.3 + height * rows), layout="constrained")
-        # A notebook shows the figure as it is.
-        figure._repr_png_ = partial(saved, figure, ".png")  # type: ignore[attr-defined]
+        shown = {"_repr_png_": partialmethod(saved, ".png"), "__repr__": _in_words}
+        made = type("Figure", (Figure,), shown)  # a notebook shows it as it is
+        figure = made(figsize=(_INCHES[width], 0.3 + height * rows), layout="constrained")
         panels = figure.subplots(rows, wide, squeeze=False, sharey=sharey).flatten()
         for panel in panels[count:]:
             panel.set_axis_off()
@@ -111,6 +111,11 @@ def sheet(
                     f"'{place.name}' cannot be a figure's name; it ends with .svg, .pdf or .png."
                 )
             write_bytes(place, saved(figure, place.suffix))
+
+
+def _in_words(figure: Figure) -> str:
+    wide, high = figure.get_size_inches()
+    return f"Figure({wide:.1f} x {high:.1f} inches, {len(figure.axes)} panels)"
 
 
 def saved(figure: Figure, suffix: str) -> bytes:

@@ -63,7 +63,7 @@ class Recordings:
         )
 
     def forget(self) -> None:
-        """Let go of the memory of all recordings."""
+        """Free the memory of all recordings."""
         self._made.clear()
         self._capture = None
 

@@ -52,7 +52,7 @@ def role_sets(table: HeadTable) -> dict[str, tuple[Head, ...]]:
     """The sets that a table of verdicts names: joint ones, then every role.
 
     Heads are free alone where the interval of their `ablation` reaches 0 or less: none of them
-    surely costs anything by itself.
+    costs anything by itself (95%).
 
     >>> heads = [Head("enc", 0, 0), Head("enc", 0, 1)]
     >>> roles = pd.DataFrame({"stack": "enc", "layer": 0, "head": [1], "role": "rare",
@@ -267,7 +267,7 @@ def _frame(
 
 
 def _answer(row: Mapping[Any, Any]) -> str:
-    """More or less where the mean of the draws surely is passed, and so is every single draw."""
+    """More or less where the mean of the draws is passed (95%), and so is every single draw."""
     if not row["draws"]:
         return "not compared"
     if row["p_adjusted"] <= LEVEL and row["low"] > 0 and row["added"] > row["control_most"]:

@@ -134,11 +134,11 @@ class Ladder:
         return Rung("sharp random twin or maps of other sentences", found[0].n, *picked)
 
     def clears(self, rung: Rung | None, place: int) -> bool:
-        """Whether a head surely lies so far above a null."""
+        """Whether a head lies so far above a null (95%)."""
         return rung is not None and bool(rung.low[place] > self.margin)
 
     def height(self, head: Head, relation: str, direction: str) -> int:
-        """The highest rung that a head surely clears, all lower ones cleared too, from the first.
+        """The highest rung that a head clears (95%), all lower ones cleared too, from the first.
 
         The first is the offset, which the verdict itself has cleared.
         """

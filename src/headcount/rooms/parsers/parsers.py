@@ -198,7 +198,7 @@ def parsed(item: Item, parser: Parser | None, target_parser: Parser | None = Non
 
 
 def parser_name(parser: str | Path | Parser) -> str:
-    """What a parser is called where results are told."""
+    """What a parser is called in results."""
     if isinstance(parser, str | Path):
         return Path(parser).name
     return str(getattr(parser, "name", "a parser"))

@@ -236,7 +236,7 @@ def classify(
 
     `special` marks the places that the tokenizer added; left out, there are none. `segment` numbers
     the texts that tokens belong to: all 0 is a single text, which has no blocks; left out, they are
-    not known, and a block is told by its look. Rows of padding must be cut off.
+    not known, and the look alone shows a block. Rows of padding must be cut off.
 
     >>> classify(torch.eye(12))
     ['diagonal']
@@ -273,10 +273,10 @@ def check_judge(by: Any) -> Judge:
 
     >>> check_judge("eye")
     Traceback (most recent call last):
-    headcount.errors.UsageError: Patterns are told by 'network' or 'rule', not by 'eye'.
+    headcount.errors.UsageError: Patterns are named by 'network' or 'rule', not by 'eye'.
     """
     if by not in get_args(Judge):
-        raise UsageError(f"Patterns are told by 'network' or 'rule', not by {by!r}.")
+        raise UsageError(f"Patterns are named by 'network' or 'rule', not by {by!r}.")
     return by
 
 
@@ -284,7 +284,7 @@ def _check(maps: Tensor) -> None:
     shape = " x ".join(map(str, maps.shape[-2:]))
     if maps.dim() != 3 or maps.shape[-1] != maps.shape[-2]:
         raise InputError(
-            f"The map is {shape}; patterns are told of square maps [query, key], where a text "
+            f"The map is {shape}; patterns are of square maps [query, key], where a text "
             "looks at itself."
         )
     if maps.shape[-1] < LEAST:

@@ -7,23 +7,19 @@ from typing import Literal
 
 from headcount import stats
 from headcount.records import HeadTable
-from headcount.surveys.roles import HEAD_KEY, Kind, Verdict, best_of, row_verdicts, value_text
+from headcount.surveys.roles import (
+    HEAD_KEY,
+    Verdict,
+    best_of,
+    kind_beside,
+    row_verdicts,
+    value_text,
+)
 
 #: What a survey calls frequencies that are counted on the text under test.
 OWN_TEXT = "the corpus"
 
-RARE = Kind(
-    "rare",
-    "points to the rarest token",
-    paper="Voita et al. 2019, section 5.3",
-    rank=90,
-    telling=90,
-    sign="★",
-    light="#857a06",
-    dark="#cdd13e",
-    glyph="M8 1 10 6 15 6.4 11.2 9.7 12.4 15 8 12.1 3.6 15 4.8 9.7 1 6.4 6 6Z",
-    solid=True,
-)
+RARE = kind_beside(__file__, "rare")
 
 
 # Voita et al., ACL 2019, section 5.3, found one in the first layer of each model: 66% of tokens on
@@ -43,7 +39,7 @@ class Rare:
     share: float = 0.5
     #: How many times chance: a causal query that sees three tokens can hardly miss two.
     times: float = 2.0
-    #: What it must surely lie above: a pick among all tokens, or among the uncommon ones alone.
+    #: What its interval must lie above: a pick among all tokens, or among the uncommon ones alone.
     above: Literal["chance", "uncommon"] = "uncommon"
     #: The level of that test, Holm over all heads.
     level: float = 0.05

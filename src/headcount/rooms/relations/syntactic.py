@@ -10,28 +10,16 @@ import pandas as pd
 from headcount.records import HeadTable
 from headcount.surveys.roles import (
     HEAD_KEY,
-    Kind,
     Verdict,
     confirmed,
     first_of,
+    kind_beside,
     reported,
     row_verdicts,
     value_text,
 )
 
-SYNTACTIC = Kind(
-    "syntactic",
-    "points along a dependency",
-    paper="Voita et al. 2019, section 5.2",
-    rank=20,
-    telling=20,
-    sign="↷",
-    light="#03875a",
-    dark="#90f4ab",
-    glyph="M2.5 12C2.5 1.5 13.5 1.5 13.5 11M10.4 8.9 13.5 12.2 16 8.8",
-    needs="--treebank",
-    shows="arcs",
-)
+SYNTACTIC = kind_beside(__file__, "syntactic")
 
 
 # Voita et al., ACL 2019, section 5.2: at least 10% above the most frequent relative position, which

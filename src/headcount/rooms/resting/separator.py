@@ -14,30 +14,10 @@ from headcount import stats
 from headcount.records import Head, HeadTable
 from headcount.rooms.relations import Syntactic
 from headcount.rooms.resting.sink import SINK
-from headcount.surveys.roles import Kind, Verdict, best_of, head_of, value_text
+from headcount.surveys.roles import Verdict, best_of, head_of, kind_beside, value_text
 
-SEPARATOR = Kind(
-    "separator",
-    "looks much at separators",
-    paper="Clark et al. 2019, section 3.2",
-    says="place",
-    rank=120,
-    sign="‖",
-    light="#057ea9",
-    dark="#55d0f2",
-    glyph="M5 2V14M11 2V14",
-)
-PUNCTUATION = Kind(
-    "punctuation",
-    "looks much at punctuation",
-    paper="Clark et al. 2019, section 3.2",
-    says="place",
-    rank=130,
-    sign="!",
-    light="#6a6679",
-    dark="#9dce86",
-    glyph="M5.5 3V8.5M5.5 12.6V12.7M11 3V8.5M11 12.5Q11 14 9.4 14.8",
-)
+SEPARATOR = kind_beside(__file__, "separator")
+PUNCTUATION = kind_beside(__file__, "punctuation")
 
 
 # Clark et al., BlackBoxNLP 2019, section 3.2: the head that finds direct objects looks at [SEP]
@@ -145,7 +125,7 @@ class Separator:
     """Heads whose mean mass on separators, or on the first token of an encoder, is high.
 
     With a treebank also heads that look there only where a word does not bear their relation
-    (`noop`). The first token is told as a sink; decoders have a trial for that.
+    (`noop`). The first token counts as a sink; decoders have a trial for that.
     """
 
     #: The least mean mass, also at the lower end of its interval.

@@ -7,19 +7,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from headcount.records import HeadTable
-from headcount.surveys.roles import TRIALS, Kind, TrialRole, head_of
+from headcount.surveys.roles import TRIALS, TrialRole, head_of, kind_beside
 
-SINK = Kind(
-    "sink",
-    "looks much at the first token",
-    paper="Xiao et al. 2024",
-    says="place",
-    rank=140,
-    sign="↧",
-    light="#a0572a",
-    dark="#ed9225",
-    glyph="M8 1.5V10M4.4 6.8 8 10.6 11.6 6.8M2.5 14.2H13.5",
-)
+SINK = kind_beside(__file__, "sink")
 
 
 #: The details of which token is the sink, with and without a begin-of-sequence token.

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headcount.surveys.roles import TRIALS, Kind, TrialRole
+from headcount.surveys.roles import TRIALS, TrialRole, kind_beside
 
-SOURCE_END = Kind(
-    "source-end",
-    "looks much at the end of the source",
-    paper="Voita et al. 2019",
-    says="place",
-    rank=150,
-    sign="⇥",
-    light="#6c2448",
-    dark="#da452c",
-    glyph="M2 8H10.5M7 4.4 10.8 8 7 11.6M14 2.5V13.5",
-)
+SOURCE_END = kind_beside(__file__, "source-end")
 
 
 @dataclass(frozen=True)

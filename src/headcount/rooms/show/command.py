@@ -1,14 +1,16 @@
-"""`headcount show`: draw one head's attention on one sentence in the terminal."""
+"""`headcount show` draws a head or a layer on a sentence; `headcount explain` says what it does."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import headcount as hc
-from headcount.cli import Chat, Json, Model, loaded, output, print_json
+from headcount.cli import Chat, Json, Model, argument, loaded, output, print_json
+from headcount.errors import UsageError
 from headcount.models import LoadOptions
 from headcount.records import option, parse_head
 
@@ -20,28 +22,55 @@ class ShowArguments:
     target: str | None = option(
         None, "TEXT", "The translation, for dec and cross heads; the second text for an encoder."
     )
+    layer: str | None = option(None, "LAYER", "All heads of a layer: enc.5, or its number from 0.")
     top: int = option(3, "N", "", least=1, instead="hc.show(..., top=N) in Python")
 
 
 def show_command(
     model: Model,
     sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="The sentence.")],
-    head: Annotated[
-        str, typer.Option(metavar="NAME", help="The head: stack.layer.head, from 0, e.g. enc.0.2.")
-    ],
     asked: ShowArguments,
     load: LoadOptions,
+    head: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The head: stack.layer.head, from 0, e.g. enc.0.2."),
+    ] = None,
     chat: Chat = False,
     json: Json = False,
 ) -> None:
-    """Draw where one head of MODEL looks on one sentence.
+    """Draw where one head of MODEL looks on one sentence, or all heads of a layer.
 
     [dim]headcount show minilm "The cat sat on the mat." --head enc.0.2[/dim]
+    [dim]headcount show minilm "The cat sat on the mat." --layer enc.5[/dim]
     """
-    wanted = parse_head(head)
-    subject = loaded(model, load)
-    view = hc.show(subject, sentence, wanted, target=asked.target, chat=chat, top=asked.top)
+    if (head is None) == (asked.layer is None):
+        raise UsageError("Name one head or one layer: --head enc.5.3 or --layer enc.5.")
+    wanted = None if head is None else parse_head(head)
+    how = {"target": asked.target, "chat": chat, "top": asked.top}
+    view = hc.show(loaded(model, load), sentence, wanted, layer=asked.layer, **how)
     if json:
         print_json(view.to_dict())
     else:
         output().print(view)
+
+
+def explain_command(
+    head: Annotated[str, typer.Argument(metavar="HEAD", help="stack.layer.head, e.g. enc.5.3.")],
+    run: Annotated[str, argument("RUN", "The run directory; `headcount report` writes run/.")] = (
+        "run"
+    ),
+    json: Json = False,
+) -> None:
+    """Say what HEAD does, how much it matters and whether it can be pruned, from a run.
+
+    [dim]headcount explain enc.5.3[/dim]
+    [dim]headcount explain enc.5.3 run/ --json[/dim]
+    """
+    wanted = parse_head(head)
+    if not Path(run).exists():
+        raise UsageError(f"There is no run {run}/; measure one: headcount report MODEL --run {run}")
+    found = hc.explain(run, wanted)
+    if json:
+        print_json(found.to_dict())
+    else:
+        output().print(repr(found), markup=False, highlight=False, soft_wrap=True)

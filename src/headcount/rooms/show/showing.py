@@ -1,8 +1,8 @@
-"""One head on one sentence: its map, drawn in a terminal or a notebook."""
+"""Heads on one sentence: the map of one, or all of a layer, in a terminal or a notebook."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,14 @@ from rich.text import Text
 from headcount.errors import InputError, UsageError
 from headcount.models import Subject, check_subject, refuse_nan
 from headcount.records import (
+    Drawn,
     Head,
     check_heads,
+    heads_named,
     old_keywords,
     parse_head,
+    template,
     token_texts,
-    view_html,
     visible_token,
 )
 from headcount.rooms.exhibits import encode_one
@@ -32,7 +34,7 @@ _SHADES = " ·░▒▓█"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class View:
+class View(Drawn):
     """A head's weights `[query, key]` on one sentence, with the tokens of both sides.
 
     >>> view = View(Head("enc", 0, 1), ["a", "b"], ["a", "b"], np.array([[0, 1], [0.5, 0.5]]))
@@ -77,10 +79,7 @@ class View:
         yield Text(f"{_SHADES[1:]}  from 0 to 1", style="dim")
 
     def _lines(self, width: int) -> Iterator[Text]:
-        labels, keys = (
-            [visible_token(token) for token in token_texts(side)]
-            for side in (self.queries, self.keys)
-        )
+        labels, keys = _shown(self.queries), _shown(self.keys)
         rows = [self._strongest(query) for query in range(len(labels))]
         named = [_named([(keys[key], weight) for key, weight in row]) for row in rows]
         margin = max(map(cell_len, labels))
@@ -92,27 +91,83 @@ class View:
 
     def _repr_html_(self) -> str:
         """A heat map and lines, for notebooks."""
-        return view_html(str(self.head), self.queries, self.keys, self.weights)
+        return _html([self], lines=max(self.weights.shape) <= _TANGLE)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class LayerView(Drawn):
+    """All heads of a layer on one sentence, a `View` each.
+
+    >>> view = View(Head("enc", 0, 1), ["a", "b"], ["a", "b"], np.array([[0, 1], [0.5, 0.5]]))
+    >>> LayerView([view, view])
+    LayerView(enc.0: 2 heads, 2 queries x 2 keys)
+    """
+
+    views: Sequence[View]
+
+    def __repr__(self) -> str:
+        first = self.views[0]
+        sizes = f"{len(first.queries)} queries x {len(first.keys)} keys"
+        return f"LayerView({_layer(first.head)}: {len(self.views)} heads, {sizes})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for machines."""
+        return {"heads": [view.to_dict() for view in self.views]}
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """A line for each head: each key's mean weight in shades, then the largest weights."""
+        first = self.views[0]
+        yield Text.assemble(("Layer ", "dim"), (_layer(first.head), "bold"))
+        queries, keys = _shown(first.queries), _shown(first.keys)
+        for view in self.views:
+            places = np.argsort(-view.weights, axis=None, kind="stable")[: view.top]
+            pairs = [divmod(int(place), len(keys)) for place in places]
+            named = [(f"{queries[q]} → {keys[k]}", float(view.weights[q, k])) for q, k in pairs]
+            shades = "".join(map(_shade, view.weights.mean(0)))
+            room = len(shades) + 60 <= options.max_width
+            margin = f"{view.head!s:<11}" + (f"{shades}  " if room else "")
+            yield Text.assemble((margin, "bold"), _named(named))
+        yield Text("Shades: the mean weight of each key; then query → key, weight.", style="dim")
+
+    def _repr_html_(self) -> str:
+        """A small heat map of each head; tokens and weights are tooltips."""
+        return _html(self.views, small=True)
 
 
 @old_keywords()
 def show(
     subject: Subject,
     sentence: str,
-    head: str | Head,
+    head: str | Head | None = None,
     *,
+    layer: str | int | None = None,
     target: str | None = None,
     chat: bool = False,
     top: int = 3,
-) -> View:
-    """One head's attention on one sentence.
+) -> View | LayerView:
+    """One head's attention on one sentence, or that of all heads of a `layer` (3, "enc.3").
 
     `target` is the translation (needed for decoder and cross heads of a translator), or the
     second text of a pair for an encoder.
     """
     check_subject(subject, "show(subject, sentence, head)")
-    wanted = parse_head(head)
-    check_heads([wanted], subject.heads)
+    if head is None and layer is None:
+        raise UsageError(
+            "show has no head; write hc.show(subject, sentence, head), or layer= for all of one."
+        )
+    if head is not None and layer is not None:
+        raise UsageError("show draws one head or one layer; give one of the two.")
+    if layer is None:
+        heads = [parse_head(head or "")]
+        check_heads(heads, subject.heads)
+    else:
+        named = f"{subject.anatomy.stacks[0]}.{layer}" if str(layer).isdigit() else str(layer)
+        if named.count(".") != 1:
+            raise UsageError(
+                f"'{layer}' is no layer; write a number from 0, or stack.layer: enc.5."
+            )
+        heads = heads_named(named, subject.heads)
+    wanted = heads[0]
     if top < 1:
         raise UsageError(f"top is {top}; name 1 key or more.")
     if not sentence.strip() or (target is not None and not target.strip()):
@@ -121,17 +176,18 @@ def show(
 
     def receive(sighting: Sighting) -> None:
         if sighting.site.layer == wanted.layer and sighting.maps is not None:
-            weights = sighting.maps[0, sighting.site.indices.index(wanted.index)].cpu().numpy()
             tokens = sighting.queries.tokens[0], sighting.keys.tokens[0]
-            found.append(View(wanted, *tokens, weights, top))
+            for one in heads:
+                weights = sighting.maps[0, sighting.site.indices.index(one.index)].cpu().numpy()
+                found.append(View(one, *tokens, weights, top))
 
     batch = _batch(subject, sentence, target, wanted, chat)
     with tap(subject, Needs(maps=True), stacks={wanted.stack}) as watch:
         watch(batch, receive=receive)
-    (view,) = found
-    if np.isnan(view.weights).any():
-        refuse_nan(subject, str(wanted))
-    return view
+    for view in found:
+        if np.isnan(view.weights).any():
+            refuse_nan(subject, str(view.head))
+    return found[0] if layer is None else LayerView(found)
 
 
 def _batch(subject: Subject, sentence: str, target: str | None, head: Head, chat: bool) -> Batch:
@@ -152,6 +208,14 @@ def _batch(subject: Subject, sentence: str, target: str | None, head: Head, chat
     return batch
 
 
+def _layer(head: Head) -> str:
+    return f"{head.stack}.{head.layer}"
+
+
+def _shown(tokens: list[str]) -> list[str]:
+    return [visible_token(token) for token in token_texts(tokens)]
+
+
 def _shade(weight: float) -> str:
     """A character for a weight, spread by its square root so that small ones show."""
     return _SHADES[min(len(_SHADES) - 1, int(np.sqrt(weight) * len(_SHADES)))]
@@ -164,3 +228,41 @@ def _named(strongest: list[tuple[str, float]]) -> Text:
     line = Text.assemble(*parts)
     line.rstrip()
     return line
+
+
+# --- In a notebook ------------------------------------------------------------------------------
+
+#: Lines that cover this share of a query's weight are drawn, and never more than so many.
+_SHARE, _MOST = 0.8, 6
+#: Pixels of a line of text, and of the room between the two columns of tokens.
+_STEP, _ROOM, _LABEL = 18, 150, 110
+#: More tokens than this make lines a tangle: then there is only the heat map.
+_TANGLE = 60
+
+
+def _html(views: Sequence[View], small: bool = False, lines: bool = False) -> str:
+    """Heat maps, of the first also lines; a cell is shaded by the square root of its weight."""
+    queries, keys = _shown(views[0].queries), _shown(views[0].keys)
+    return template(__file__, "view.html").render(
+        maps=[(view.head, view.weights.clip(0).tolist()) for view in views],
+        queries=queries,
+        keys=keys,
+        small=small,
+        lines=[*_links(views[0].weights)] if lines else None,
+        height=_STEP * (max(len(queries), len(keys)) + 1),
+        share=f"{_SHARE:.0%}",
+        step=_STEP,
+        room=_ROOM,
+        label=_LABEL,
+    )
+
+
+def _links(weights: NDArray[np.float32]) -> Iterator[tuple[int, int, float]]:
+    """Query, key and weight of the lines worth drawing."""
+    for query, row in enumerate(weights):
+        held = 0.0
+        for key in np.argsort(-row, kind="stable")[:_MOST]:
+            if held >= _SHARE or row[key] <= 0:
+                break
+            held += float(row[key])
+            yield query, int(key), float(row[key])

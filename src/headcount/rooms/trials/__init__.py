@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 ADDS = {
     "roles": {
         "alignment": "aligning:Alignment",
-        "induction": "induction:Induction",
-        "retrieval": "retrieval:Retrieval",
-        "duplicate": "duplicate:Duplicate",
-        "previous": "previous:Previous",
+        "induction": "recall:Induction",
+        "retrieval": "recall:Retrieval",
+        "duplicate": "recall:Duplicate",
+        "previous": "recall:Previous",
     },
     "trials": {
         "repeats": "repeats:REPEATS",

@@ -7,26 +7,15 @@ from dataclasses import dataclass
 from headcount.records import HeadTable
 from headcount.surveys.roles import (
     TRIALS,
-    Kind,
     Verdict,
     best_of,
+    kind_beside,
     passing_rows,
     plain_words,
     row_verdicts,
 )
 
-ALIGNMENT = Kind(
-    "alignment",
-    "points to the word's translation",
-    paper="Garg et al. 2019",
-    rank=30,
-    telling=10,
-    sign="⇄",
-    light="#694ccd",
-    dark="#6e6bed",
-    glyph="M2 4H14M2 12H14M5 4 11 12",
-    shows="links",
-)
+ALIGNMENT = kind_beside(__file__, "alignment")
 
 
 # Cross heads that point to the source token that a target token translates: Garg et al. 2019 while

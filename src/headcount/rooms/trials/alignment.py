@@ -82,7 +82,7 @@ class Aligner:
         ]
 
     def _one_way(self, pairs: Sequence[Ids]) -> list[dict[int, int]]:
-        """For each pair, target place to the source place that it surely translates."""
+        """For each pair, target place to the source place that it translates, beyond doubt."""
         cells = _cells(pairs, self.nothing)
         for _ in range(self.iterations):
             cells.learn(self.sparse)

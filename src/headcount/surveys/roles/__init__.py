@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.surveys.roles.best import best_heads
+    from headcount.surveys.roles.best import best_heads, not_shown
     from headcount.surveys.roles.positional import Positional
     from headcount.surveys.roles.role import (
         HEAD_KEY,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         first_of,
         head_of,
         judged,
+        kind_beside,
         passing_rows,
         plain_words,
         reported,

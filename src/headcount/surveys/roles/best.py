@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from headcount.errors import InputError
 from headcount.records import NA, STACKS, Head
+from headcount.stats import holm
 
 _KEY = ["stack", "relation", "direction"]
 _NAMES = ["head", "direction"]
-_FIGURES = ["n", "accuracy", "low", "high", "baseline", "offset", "p_adjusted", "control"]
-_NAIVE = [*_NAMES, *_FIGURES[:-2]]
+_FIGURES = ["n", "accuracy", "low", "high", "baseline", "offset", "p_adjusted", "control", "p"]
+_NAIVE = [*_NAMES, *_FIGURES[:-3]]
 
 
 def best_heads(
@@ -36,6 +38,8 @@ def best_heads(
     relation one way more than the other. Each row has its head, direction, accuracy with its
     interval, the best fixed offset with its accuracy (`baseline`), and what the best head of a
     random twin gets (`control`), all on the half of the sentences that chose none of them.
+    `p_adjusted` is corrected over all heads and relations, `p_chosen` over the rows of this table:
+    heads were chosen elsewhere, so these are all the tests that it makes.
 
     >>> import headcount as hc
     >>> from headcount.bundle import sample
@@ -63,6 +67,8 @@ def best_heads(
         key=lambda row: (STACKS.index(row["stack"]), row["relation"] != "all", -row["naive_n"])
     )
     found = pd.DataFrame(rows)
+    tested = found["p"].notna().to_numpy()
+    found.loc[tested, "p_chosen"] = holm(found["p"].to_numpy(float)[tested])
     return found if "control" in relations else found.drop(columns="control")
 
 
@@ -103,3 +109,27 @@ def _figures(row: pd.Series | None, names: list[str]) -> dict[str, Any]:
         return {name: NA if name in _NAMES else np.nan for name in names}
     head = str(Head(row["stack"], int(row["layer"]), int(row["head"])))
     return {name: row.get(name, np.nan) for name in names} | {"head": head}
+
+
+def not_shown(best: pd.DataFrame, level: float = 0.05) -> str:
+    """What a table of best heads cannot tell, and how many more sentences might; "" if it all can.
+
+    The lead of each head over its offset has the error that its p value implies; 80% power.
+
+    >>> row = {"relation": "obj", "accuracy": 0.6, "baseline": 0.5, "p": 0.1, "p_chosen": 0.1}
+    >>> not_shown(pd.DataFrame([row, row | {"relation": "obl", "accuracy": 0.4, "p": 0.9}]))
+    'Not significant: obj +10.0 points (about 4.8 times the sentences would show it); no lead: obl.'
+    """
+    tested = best[best["p_chosen"] > level]
+    lead = tested["accuracy"] - tested["baseline"]
+    aim = norm.isf(level / max(best["p"].notna().sum(), 1)) + norm.isf(0.2)
+    times = (aim / np.asarray(norm.isf(tested["p"].clip(1e-12, 0.49)))) ** 2
+    ahead = [
+        f"{name} {100 * points:+.1f} points (about {more:.2g} times the sentences would show it)"
+        for name, points, more in zip(tested["relation"], lead, times, strict=True)
+        if points > 0
+    ]
+    parts = ["Not significant: " + ", ".join(ahead)] if ahead else []
+    behind = tested["relation"][lead <= 0].tolist()
+    parts += [f"{'no' if ahead else 'No'} lead: {', '.join(behind)}"] if behind else []
+    return "; ".join(parts) + "." * bool(parts)

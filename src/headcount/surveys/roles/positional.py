@@ -9,21 +9,9 @@ import pandas as pd
 
 from headcount import stats
 from headcount.records import HeadTable
-from headcount.surveys.roles.role import Kind, Verdict, best_of, row_verdicts, value_text
+from headcount.surveys.roles.role import Verdict, best_of, kind_beside, row_verdicts, value_text
 
-POSITIONAL = Kind(
-    "positional",
-    "points to one offset",
-    paper="Voita et al. 2019, section 5.1",
-    rank=10,
-    telling=70,
-    sign="◀",
-    light="#12419b",
-    dark="#4ba9fb",
-    glyph="M13 2.5 2.5 8 13 13.5Z",
-    solid=True,
-    shows="offset",
-)
+POSITIONAL = kind_beside(__file__, "positional")
 
 
 # Voita et al., ACL 2019, section 5.1: at least 90% of tokens at one relative position. There is no

@@ -5,10 +5,12 @@ Voita et al., ACL 2019, section 5, were the first to give heads functions by suc
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 import pandas as pd
@@ -18,7 +20,7 @@ from rich.text import Text
 
 from headcount import plugins
 from headcount.errors import UsageError
-from headcount.records import Column, Head, HeadTable, parse_head
+from headcount.records import Brief, Column, Drawn, Head, HeadTable, parse_head
 
 # --- What a role says of itself -----------------------------------------------------------------
 
@@ -63,6 +65,12 @@ class Kind:
     def title(self) -> str:
         """The name as a title."""
         return self.name.capitalize()
+
+
+def kind_beside(module: str, name: str) -> Kind:
+    """A kind from ``kinds.json`` beside a module: its words and its looks are data."""
+    kinds = json.loads(Path(module).with_name("kinds.json").read_text(encoding="utf8"))
+    return Kind(name, **kinds[name])
 
 
 #: What is told by its label alone, or by a role of somebody else who is not here.
@@ -190,9 +198,9 @@ class Verdict:
 
     @property
     def beats_twin(self) -> bool:
-        """Whether its figure surely lies above that of a random twin, where one was measured."""
-        surely = self.value if math.isnan(self.low) else self.low
-        return math.isnan(self.control) or surely > self.control
+        """Whether its figure lies above that of a random twin (95%), where one was measured."""
+        least = self.value if math.isnan(self.low) else self.low
+        return math.isnan(self.control) or least > self.control
 
 
 class Role(Protocol):
@@ -200,7 +208,7 @@ class Role(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called, as its `kind`; without one it is told by its label."""
+        """What it is called, as its `kind`; without one its label names it."""
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -231,6 +239,23 @@ def best_of(table: HeadTable, column: str, stack: str) -> float:
 COLUMNS = ("stack", "layer", "head", *(field.name for field in fields(Verdict)[1:]))
 #: Told of each verdict besides: it follows from the role.
 _RESTS = "rests"
+
+
+class Verdicts(Brief, list[Verdict]):
+    """A list of verdicts that prints a line each, the first of them."""
+
+    #: The most lines.
+    MOST: ClassVar[int] = 12
+
+    def in_brief(self) -> tuple[str, pd.DataFrame]:
+        """How many verdicts of how many heads, and the first in words."""
+        heads = len({one.head for one in self})
+        lines = [f"{len(self)} verdicts on {heads} heads", *map(str, self[: self.MOST])]
+        lines += ["..."] * (len(self) > self.MOST)
+        shown = {"head": "head", "role": "role", "label": "label", "value": "value", "low": "low"}
+        shown |= {"high": "high", "n": "n", "chance": "baseline", "p": "p_adjusted"}
+        rows = {title: [getattr(one, name) for one in self] for title, name in shown.items()}
+        return "\n".join(lines), pd.DataFrame(rows).set_index("head")
 
 
 def verdict_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
@@ -287,7 +312,7 @@ def with_roles(table: HeadTable) -> HeadTable:
     return table.join(HeadTable.of(table.heads, values, ROLE_COLUMNS), replace=True)
 
 
-def verdicts_of(frame: HeadTable | pd.DataFrame, head: str | Head | None = None) -> list[Verdict]:
+def verdicts_of(frame: HeadTable | pd.DataFrame, head: str | Head | None = None) -> Verdicts:
     """The verdicts of a table, or of its frame ``details["roles"]``; those on one head, if named.
 
     In that frame ``roles.head`` is the method of pandas and no column: ``roles["head"]`` is the
@@ -308,7 +333,7 @@ def verdicts_of(frame: HeadTable | pd.DataFrame, head: str | Head | None = None)
         if name not in KINDS:  # of a package that is not here
             name, label = OTHER.name, f"{name}: {label}"
         found.append(Verdict(Head(str(stack), int(layer), int(index)), name, label, *figures))
-    return found if head is None else [one for one in found if one.head == parse_head(head)]
+    return Verdicts(one for one in found if head is None or one.head == parse_head(head))
 
 
 # --- Rows that hold on the half that judges, after they held on the half that chose -------------
@@ -402,9 +427,9 @@ MEASURES = "trial_models"
 
 
 class TrialRole:
-    """Heads whose value in a trial surely reaches `least`, above chance at the test's `level`.
+    """Heads whose value in a trial reaches `least`, above chance at the test's `level`.
 
-    Surely: the lower end of the interval reaches it.
+    It is reached where the lower end of the interval reaches it.
     """
 
     name: ClassVar[str]
@@ -453,7 +478,7 @@ def passing_rows(
     level: float,
     margin: float = 0.0,
 ) -> pd.DataFrame:
-    """The rows that surely reach the line, lie so far above the baseline and are no chance."""
+    """The rows that reach the line (95%), lie so far above the baseline and are no chance."""
     rows = table.details[TRIALS]
     rows = rows[rows["column"] == column]
     above = rows["low"] - rows["baseline"] >= margin
@@ -514,8 +539,8 @@ _DIRECTIONS = (
 )
 
 
-@dataclass(frozen=True)
-class RolesText:
+@dataclass(frozen=True, repr=False)
+class RolesText(Drawn):
     """The verdicts that rich prints, the clearest of each role; a few lines a role."""
 
     verdicts: Sequence[Verdict]

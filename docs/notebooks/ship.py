@@ -1,0 +1,84 @@
+# %% [markdown]
+# # Prune my classifier and ship it
+#
+# A classifier goes in, a smaller folder comes out that `transformers` loads. Here the classifier is made on the spot: MiniLM with a new head that says
+# whether a sentence is in the past tense. Put yours in its place: `hc.load("your/model")`.
+
+# %%
+import conllu
+import torch
+from transformers import AutoModelForSequenceClassification, logging, pipeline
+
+import headcount as hc
+from headcount.bundle import sample
+
+encoder = hc.load("minilm", device="cpu")
+trees = conllu.parse(sample.path().read_text(encoding="utf8"))
+roots = [next(word for word in tree if word["head"] == 0) for tree in trees]
+labels = [int((root["feats"] or {}).get("Tense") == "Past") for root in roots]
+texts = [tree.metadata["text"] for tree in trees]
+f"{len(texts)} sentences, {sum(labels)} of them in the past"
+
+# %%
+torch.manual_seed(0)
+logging.set_verbosity_error()
+config = type(encoder.model.config)(**encoder.model.config.to_dict() | {"num_labels": 2})
+model = AutoModelForSequenceClassification.from_config(config).eval()
+model.bert.load_state_dict(encoder.model.state_dict())
+features = torch.cat(
+    [
+        model.bert(**encoder.tokenizer(text, return_tensors="pt")).pooler_output.detach()
+        for text in texts[:150]
+    ]
+)
+optimizer = torch.optim.LBFGS(model.classifier.parameters(), max_iter=60)
+
+
+def loss() -> torch.Tensor:
+    optimizer.zero_grad()
+    found = torch.nn.functional.cross_entropy(
+        model.classifier(features), torch.tensor(labels[:150])
+    )
+    found = found + 0.01 * model.classifier.weight.square().sum()
+    found.backward()
+    return found
+
+
+optimizer.step(loss)
+subject = hc.Subject(model, encoder.tokenizer, name="past-tense")
+subject
+
+# %% [markdown]
+# ## How many heads can go?
+#
+# Heads are ordered on one half of the examples and judged on the other. `max_loss` is in points of accuracy: the 95% upper bound of the loss must stay
+# within it. Few examples allow little, and the plan says so.
+
+# %%
+task = hc.tasks.classification(list(zip(texts[150:], labels[150:], strict=True)))
+plan = hc.prune_plan(subject, task, drop_share=0.25)
+plan
+
+# %%
+hc.plot.pruning_curves(plan.curve)
+
+# %% [markdown]
+# ## Ship it
+#
+# `save` proves that the folder loads in a fresh process with the same outputs, or says why not.
+
+# %%
+small = plan.prune(subject)
+small.save("past-tense-small", force=True)
+
+# %%
+classify = pipeline(
+    "text-classification",
+    model="past-tense-small",
+    tokenizer=small.tokenizer,
+    trust_remote_code=True,
+)
+classify("The old dog slept near the warm stove.")
+
+# %% [markdown]
+# Next: `headcount bench your/model past-tense-small` times both, and `headcount prune --max-loss` does the whole story from a file.
