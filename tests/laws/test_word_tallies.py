@@ -16,11 +16,10 @@ from headcount.models.subject import Subject
 from headcount.rooms.coreference.tally import CoreferenceTally, PronounChoice
 from headcount.rooms.families.divergence import Divergence
 from headcount.rooms.features.tally import FeatureTally
-from headcount.rooms.patterns.tally import Patterns
+from headcount.rooms.patterns.tally import OffsetMass, Patterns
 from headcount.rooms.relations.links import ArgumentTally, Frames, Links
 from headcount.rooms.relations.relations import Relations
 from headcount.rooms.relations.rest_by_relation import RestByRelation
-from headcount.surveys.offsets import OffsetMass
 from headcount.surveys.passes import PassOptions, run_pass
 from headcount.surveys.surface import SeparatorRow
 from headcount.surveys.tally import Tally

@@ -79,6 +79,5 @@ if TYPE_CHECKING:
         register,
         switched,
     )
-    from headcount.models.twin import random_twin
 
 open_door(__name__)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
+    from headcount.surveys.offsets import REACH
     from headcount.surveys.options import SAMPLE, ReadingOptions, RoleOptions
     from headcount.surveys.passes import (
         Pass,

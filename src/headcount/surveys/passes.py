@@ -27,7 +27,6 @@ from headcount.models import (
     Subject,
     enough_memory,
     out_of_memory,
-    random_twin,
     refuse_nan,
     subject_facts,
 )
@@ -493,7 +492,9 @@ def twin_tables(
     """The programme's table for a twin of each seed; one twin lives at a time."""
     tables = []
     for seed in seeds:
-        twin = random_twin(subject, seed=seed, keep_embeddings=CONTROLS[control])
+        twin: Subject = plugins.get("parts", "random twin")(
+            subject, seed=seed, keep_embeddings=CONTROLS[control]
+        )
         of = " the random twin" if len(seeds) == 1 else f" random twin {seed}"
         # What a trial asks that no rule compares with a twin's is left out.
         asked = [one.of_twin() if hasattr(one, "of_twin") else one for one in programme.trials]

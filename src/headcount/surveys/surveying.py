@@ -32,7 +32,7 @@ from headcount.records import (
     old_keywords,
     writable_run,
 )
-from headcount.surveys.offsets import OffsetMass, Offsets
+from headcount.surveys.offsets import Offsets
 from headcount.surveys.options import SAMPLE, ReadingOptions, RoleOptions
 from headcount.surveys.passes import (
     Pass,
@@ -530,8 +530,6 @@ def _tallies(given: Sequence[Tally | str], convention: str) -> list[Tally]:
         name, _, way = one.partition(":") if isinstance(one, str) else ("", "", "")
         if not isinstance(one, str):
             made.append(one)
-        elif name == "offset-mass":
-            made.append(OffsetMass())
         else:
             found = plugins.get("tallies", name)
             if not isinstance(found, TallyPlan):

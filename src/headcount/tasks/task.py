@@ -87,7 +87,7 @@ class Outcome:
     """What a model scored: one row of statistics an example, and everything that follows from it.
 
     >>> import numpy as np
-    >>> from headcount.tasks.classifications import ACCURACY
+    >>> from headcount.tasks.task import ACCURACY
     >>> outcome = Outcome(ACCURACY, np.array([[1.0, 1.0], [1.0, 1.0], [0.0, 1.0], [1.0, 1.0]]))
     >>> outcome
     Outcome(accuracy 0.75 over 4 examples)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from headcount.text.sentence import (
         Argument,
         Clusters,
+        Form,
         Item,
         Multiword,
         Pair,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         divided,
         inside,
         joined,
+        place_forms,
         sentences_of,
         spaced,
         split_words,

@@ -20,7 +20,6 @@ from typing import Any
 from headcount import plugins
 from headcount.bundle import sample
 from headcount.errors import Fault, InputError, UsageError
-from headcount.text.conllu import read_conll, read_conllu
 from headcount.text.lines import (
     BINARY,
     FORMATS,
@@ -236,6 +235,8 @@ def read_sample(name: str = "sample.conllu", **how: Any) -> Corpus:
     >>> read_sample("sample.en-de.tsv", limit=20)
     Corpus('sample.en-de.tsv', 20 pairs)
     """
+    if name.endswith(".conllu") and "conllu" not in plugins.names_of("formats"):
+        name = "sample.en-de.tsv" if how.pop("translation", None) else "sample.txt"
     corpus = read_corpus(sample.path(name), **how)
     corpus.name = name  # where headcount is installed tells nothing
     return corpus
@@ -349,6 +350,12 @@ class CorpusFormat:
     keys: tuple[str, ...] = ()
     #: Cells of the first line, where it is a table with tabs.
     header: tuple[str, ...] = ()
+    #: Whether its comments may hold translations (`translation=`).
+    translations: bool = False
+
+
+#: What is read without a room: lines of text, of cells and of JSON.
+_LINES = ("txt", "tsv", "csv", "jsonl")
 
 
 def _path_reader(source: str | Path, format: str | None, how: ReadOptions) -> tuple[Reader, str]:
@@ -413,9 +420,11 @@ def _table_reader(records: Records, how: ReadOptions) -> tuple[Reader, str]:
 def _file_reader(file: TextFile, format: str, how: ReadOptions) -> Reader:
     """The reader of a file whose format is known, or shows in its first line."""
     format = _detected(file, format)
-    is_treebank = format in ("conllu", "conll")
-    if how.translation is not None and not is_treebank:
+    of_room = None if format in _LINES else plugins.get("formats", format)
+    if how.translation is not None and not (of_room and of_room.translations):
         raise UsageError(f"{file.name} is {format}; only a treebank's comments hold translations.")
+    if of_room is not None:
+        return _cached(lambda skipped: of_room.read(file, skipped, how))
     if format == "txt":
         return lambda skipped: (Sentence(text, line=n) for n, text in file.filled(skipped))
     if format in ("tsv", "csv"):
@@ -427,24 +436,7 @@ def _file_reader(file: TextFile, format: str, how: ReadOptions) -> Reader:
         named = isinstance(how.column, str) and not how.column.isdecimal()
         cells = cell_records(file, header=how.header, commas=commas, named=named)
         return _table_reader(cells, how)[0]
-    if format == "jsonl":
-        return _table_reader(object_records(file, how.strict), how)[0]
-    of_room = None if is_treebank else plugins.get("formats", format)
-
-    def read(skipped: Counter[str]) -> Iterator[Item]:
-        if of_room is not None:
-            items: Iterator[Item] = of_room.read(file, skipped, how)
-            return items
-        read_tree = read_conllu if format == "conllu" else read_conll
-        found = read_tree(file, skipped, strict=how.strict)
-        if how.passage is not None:
-            passages: Iterator[Item] = plugins.get("parts", "passages")(found, skipped, how)
-            return passages
-        if how.translation is not None:
-            return _translated(found, how.translation, file.name)
-        return found
-
-    return _cached(read)
+    return _table_reader(object_records(file, how.strict), how)[0]
 
 
 def _cached(reader: Reader) -> Reader:
@@ -461,18 +453,6 @@ def _cached(reader: Reader) -> Reader:
         yield from memory
 
     return again
-
-
-def _translated(sentences: Iterable[Sentence], comment: str, name: str) -> Iterator[Pair]:
-    for sentence in sentences:
-        found = sentence.comments.get(comment, "")
-        if not found.strip():
-            others = ", ".join(key for key in sentence.comments if key.startswith("text_"))
-            raise InputError(
-                f"{name}, the sentence from line {sentence.line}, has no comment '{comment}'; "
-                f"translations stand in comments such as {others or '# text_de = ...'}."
-            )
-        yield Pair(sentence.text, found, sentence.line, (sentence, None))
 
 
 def _detected(file: TextFile, format: str) -> str:

@@ -1,4 +1,4 @@
-"""Tests of `tasks/classifications.py`."""
+"""Tests of classes in `rooms/labels/labelled.py`."""
 
 from __future__ import annotations
 

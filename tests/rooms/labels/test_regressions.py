@@ -1,4 +1,4 @@
-"""Tests of `tasks/regressions.py`."""
+"""Tests of `rooms/labels/regressions.py`."""
 
 from __future__ import annotations
 

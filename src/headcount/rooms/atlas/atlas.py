@@ -18,7 +18,7 @@ import pandas as pd
 
 from headcount.errors import HeadcountError, UsageError
 from headcount.importance import score, stacks_read
-from headcount.models import Subject, load, random_twin
+from headcount.models import Subject, load
 from headcount.pruning import RankingOptions, can_go, prune, prune_plan
 from headcount.records import (
     Engine,
@@ -30,6 +30,7 @@ from headcount.records import (
     to_strict,
     write_bytes,
 )
+from headcount.rooms.twins import random_twin
 from headcount.surveys import ReadingOptions, RoleOptions, ShardWork, survey
 from headcount.tasks import Task
 from headcount.text import Corpus

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.models import Subject, random_twin
+from headcount.models import Subject
 from headcount.pruning import check_stacks, prune, removable_units
 from headcount.records import Head, check_heads, heads_named, old_keywords, parse_heads
 from headcount.rooms.gates.gates import (
@@ -29,6 +29,7 @@ from headcount.rooms.gates.gates import (
 )
 from headcount.rooms.gates.recipe import Chosen, Schedule
 from headcount.rooms.gates.training import Row, Session, TrainingData
+from headcount.rooms.twins import random_twin
 
 # --- Gates that close while the model trains ----------------------------------------------------
 

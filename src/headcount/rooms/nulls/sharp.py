@@ -13,8 +13,9 @@ from collections.abc import Mapping
 import torch
 
 from headcount.errors import ModelError, UnsupportedModel
-from headcount.models import Site, Subject, head_weights, random_twin
+from headcount.models import Site, Subject, head_weights
 from headcount.records import HeadTable
+from headcount.rooms.twins import random_twin
 from headcount.surveys import Confidence, Pass
 from headcount.text import Corpus, Ready
 

@@ -3,6 +3,6 @@
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "stages": {"patterns": "stage:STAGE"},
-    "tallies": {"patterns": "tally:PLAN"},
+    "tallies": {"patterns": "tally:PLAN", "offset-mass": "tally:OFFSET_MASS_PLAN"},
     "parts": {"patterns by layer": "tally:layer_shares"},
 }

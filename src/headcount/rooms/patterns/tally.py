@@ -28,7 +28,7 @@ from headcount.rooms.patterns.network import (
     pictures,
     shrink,
 )
-from headcount.surveys import Reading, SumsTally, TallyPlan
+from headcount.surveys import REACH, Reading, SumsTally, TallyPlan
 from headcount.wiring import Needs, Sighting
 
 # --- Where the texts of a map meet, when nobody says --------------------------------------------
@@ -443,3 +443,54 @@ PLAN = TallyPlan(
     columns=(PATTERN, *Patterns.columns),
     named=_named,
 )
+
+
+# --- The whole distribution of a head's mass by offset ------------------------------------------
+
+
+@dataclass
+class OffsetMass(SumsTally):
+    """Mean mass at every offset, over all real tokens; a detail table, not a column."""
+
+    needs = Needs(tiles=True)
+    columns: tuple[Column, ...] = ()
+
+    def update(self, sighting: Sighting) -> None:
+        """Add the diagonals of one batch."""
+        if sighting.site.stack == "cross":
+            return
+        rows, heads = sighting.queries.real, sighting.site.heads
+        mass = torch.zeros(heads, 2 * REACH + 1, dtype=torch.float64, device=rows.device)
+        keys = torch.arange(sighting.keys.real.shape[1], device=rows.device)
+        for own in sighting.tiles():
+            maps = (sighting.rows_at(own) * rows[:, None, own, None]).sum(0).double()
+            bins = (keys - own[:, None]).clamp(-REACH, REACH) + REACH
+            mass.scatter_add_(1, bins.flatten().expand(heads, -1), maps.flatten(1))
+        self.sums.add(sighting.site, {"mass": mass, "tokens": rows.sum()})
+
+    def compute(self) -> list[Reading]:
+        """No column: see `details`."""
+        return []
+
+    def details(self) -> dict[str, pd.DataFrame]:
+        """`offset_mass`: one row a head and offset, with the mean mass there."""
+        frames = []
+        for site in self.sums:
+            mass = self.sums.of(site, "mass") / self.sums.of(site, "tokens")
+            heads, places = mass.nonzero(as_tuple=True)
+            frames.append(
+                pd.DataFrame(
+                    {
+                        "stack": site.stack,
+                        "layer": site.layer,
+                        "head": np.array(site.indices)[heads.numpy()],
+                        "offset": places.numpy() - REACH,
+                        "mass": mass[heads, places].numpy(),
+                    }
+                )
+            )
+        return {"offset_mass": pd.concat(frames, ignore_index=True)} if frames else {}
+
+
+#: It among the tallies of the registry, for those who ask for it by name.
+OFFSET_MASS_PLAN = TallyPlan(lambda *_: None, named=lambda convention, way: OffsetMass())

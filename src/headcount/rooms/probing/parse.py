@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from headcount.errors import HeadcountError, ModelError, RunError, UsageError
-from headcount.models import Subject, random_twin
+from headcount.models import Subject
 from headcount.models import load as load_model
 from headcount.records import (
     Column,
@@ -42,6 +42,7 @@ from headcount.rooms.probing.data import (
 )
 from headcount.rooms.probing.scorers import Scorer, allowed, batch_of, example_batches, fresh
 from headcount.rooms.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors
+from headcount.rooms.twins import random_twin
 from headcount.stats import Interval, bootstrap_interval, mean_interval, ratio
 from headcount.text import Sentence, read_corpus
 

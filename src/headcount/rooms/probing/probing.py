@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import InputError, UsageError
-from headcount.models import Subject, check_subject, random_twin, subject_facts
+from headcount.models import Subject, check_subject, subject_facts
 from headcount.records import (
     Engine,
     EngineOptions,
@@ -52,6 +52,7 @@ from headcount.rooms.probing.structural import (
     word_states,
 )
 from headcount.rooms.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors, read_vectors
+from headcount.rooms.twins import random_twin
 from headcount.surveys import ShardWork
 from headcount.text import Corpus, Rows, read_corpus
 

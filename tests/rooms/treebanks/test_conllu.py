@@ -1,4 +1,4 @@
-"""Tests of `text/conllu.py`."""
+"""Tests of `rooms/treebanks/conllu.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from corpus_files import columns, file_of
 
 from headcount.errors import Fault, InputError
-from headcount.text.conllu import read_conll, read_conllu
+from headcount.rooms.treebanks.conllu import read_conll, read_conllu
 from headcount.text.corpus import read_corpus
 from headcount.text.lines import TextFile
 from headcount.text.sentence import Multiword, Sentence

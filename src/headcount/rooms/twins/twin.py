@@ -13,9 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError
-from headcount.models.anatomy import KEY
-from headcount.models.dummy_forward import core_of
-from headcount.models.subject import Subject
+from headcount.models import KEY, Subject, core_of
 
 _FLAG = "_is_hf_initialized"  # transformers' mark on what need not be drawn any more
 

@@ -10,8 +10,8 @@ from tiny_subjects import encoder
 
 from headcount.errors import ModelError
 from headcount.models.subject import Subject
-from headcount.models.twin import random_twin
 from headcount.pruning.remove import prune
+from headcount.rooms.twins.twin import random_twin
 
 FAMILIES = ["bert", "gpt2", "llama", "marian", "bart", "t5", "albert", "gpt_oss"]
 

@@ -8,23 +8,30 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from conllu import parser
 from conllu.exceptions import ParseException
 
-from headcount.errors import Fault, sound
-from headcount.text.lines import Line, TextFile, whole_number
-from headcount.text.sentence import (
+from headcount import plugins
+from headcount.errors import Fault, InputError, sound
+from headcount.text import (
+    CorpusFormat,
     Form,
+    Item,
+    Line,
     Multiword,
+    Pair,
+    ReadOptions,
     Sentence,
+    TextFile,
     Word,
     check_tree,
     divided,
     place_forms,
+    whole_number,
 )
 
 _FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -252,3 +259,34 @@ def _word(token: Token, start: int, end: int) -> Word:
         start=start,
         end=end,
     )
+
+
+# --- The formats --------------------------------------------------------------------------------
+
+
+def _format(read: Callable[..., Iterator[Sentence]]) -> CorpusFormat:
+    def items(file: TextFile, skipped: Counter[str], how: ReadOptions) -> Iterator[Item]:
+        found = read(file, skipped, strict=how.strict)
+        if how.passage is not None:
+            passages: Iterator[Item] = plugins.get("parts", "passages")(found, skipped, how)
+            return passages
+        if how.translation is not None:
+            return _translated(found, how.translation, file.name)
+        return found
+
+    return CorpusFormat(items, translations=True)
+
+
+def _translated(sentences: Iterable[Sentence], comment: str, name: str) -> Iterator[Pair]:
+    for sentence in sentences:
+        found = sentence.comments.get(comment, "")
+        if not found.strip():
+            others = ", ".join(key for key in sentence.comments if key.startswith("text_"))
+            raise InputError(
+                f"{name}, the sentence from line {sentence.line}, has no comment '{comment}'; "
+                f"translations stand in comments such as {others or '# text_de = ...'}."
+            )
+        yield Pair(sentence.text, found, sentence.line, (sentence, None))
+
+
+CONLLU, CONLL = _format(read_conllu), _format(read_conll)
