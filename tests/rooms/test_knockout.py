@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from report_runs import ENCODER, made_roles, made_table
 from subjects import subject_of
 
 from headcount import tasks
@@ -139,3 +140,12 @@ def test_a_kind_of_word_that_is_looked_at_is_no_job() -> None:
     assert sets["any function"] == (heads[0],)
     assert sets["any rest"] == (heads[2],)
     assert sets["feature"] == (heads[1],)
+
+
+def test_no_head_with_an_interval_above_0_costs_nothing_alone() -> None:
+    """What the page's title calls "nothing we can measure" are these heads, and no others."""
+    table = made_table()
+    table.details["roles"] = made_roles(ENCODER).assign(rests=False)
+    low = dict(zip(table.heads, table.low["ablation"], strict=True))
+    assert any(end > 0 for end in low.values())
+    assert set(role_sets(table)["free alone"]) == {head for head, end in low.items() if end <= 0}
