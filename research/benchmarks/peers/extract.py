@@ -18,7 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-Work = Callable[[Tensor], Tensor]
+#: Token ids and which of them are no padding, each `[row, token]`.
+Batches = list[tuple[Tensor, Tensor]]
+Work = Callable[[Batches], Tensor]
 
 
 def peak_mib() -> int:
@@ -28,9 +30,24 @@ def peak_mib() -> int:
     return int(found[1]) // 1024
 
 
-def mean_entropy(maps: Tensor) -> Tensor:
-    """Of one layer `[batch, head, query, key]`, one number a head."""
-    return torch.special.entr(maps.float()).sum(-1).mean((0, 2))
+def entropies(maps: Tensor, real: Tensor) -> Tensor:
+    """Of one layer `[batch, head, query, key]`, the sum over real queries for each head."""
+    return (torch.special.entr(maps.float()).sum(-1) * real[:, None]).sum((0, 2))
+
+
+def over_batches(each: Callable[[Tensor, Tensor], Tensor]) -> Work:
+    """A work that adds up the sums of all batches, and divides by the tokens."""
+
+    def work(batches: Batches) -> Tensor:
+        total = sum(each(ids, real) for ids, real in batches)
+        return total / sum(int(real.sum()) for _, real in batches)
+
+    return work
+
+
+def rows_of(ids: Tensor, real: Tensor) -> list[Tensor]:
+    """Every row without its padding."""
+    return [row[: int(own.sum())][None] for row, own in zip(ids, real, strict=True)]
 
 
 def _model(folder: str, attention: str) -> Any:
@@ -48,16 +65,26 @@ def _options(model: Any) -> dict[str, bool]:
 def plain(folder: str) -> Work:
     """The forward alone, as the model comes (sdpa)."""
     model = _model(folder, "sdpa")
-    return lambda ids: model(ids, **_options(model)).last_hidden_state
+
+    def work(batches: Batches) -> Tensor:
+        return torch.stack(
+            [
+                model(ids, attention_mask=real, **_options(model)).last_hidden_state.mean()
+                for ids, real in batches
+            ]
+        )
+
+    return work
 
 
 def transformers(folder: str) -> Work:
     """`output_attentions=True` with eager attention, reduced by torch."""
     model = _model(folder, "eager")
 
-    def work(ids: Tensor) -> Tensor:
-        found = model(ids, output_attentions=True, **_options(model)).attentions
-        return torch.stack([mean_entropy(maps) for maps in found])
+    @over_batches
+    def work(ids: Tensor, real: Tensor) -> Tensor:
+        how = {"output_attentions": True, "attention_mask": real} | _options(model)
+        return torch.stack([entropies(maps, real) for maps in model(ids, **how).attentions])
 
     return work
 
@@ -68,11 +95,12 @@ def transformers_numpy(folder: str) -> Work:
 
     model = _model(folder, "eager")
 
-    def work(ids: Tensor) -> Tensor:
-        found = model(ids, output_attentions=True, **_options(model)).attentions
-        maps = np.stack([one.numpy() for one in found])
+    @over_batches
+    def work(ids: Tensor, real: Tensor) -> Tensor:
+        how = {"output_attentions": True, "attention_mask": real} | _options(model)
+        maps = np.stack([one.numpy() for one in model(ids, **how).attentions])
         entropy = -(maps * np.log(maps + 1e-30)).sum(-1)
-        return torch.from_numpy(entropy.mean((1, 3)))
+        return torch.from_numpy((entropy * real.numpy()[None, :, None]).sum((1, 3)))
 
     return work
 
@@ -83,12 +111,16 @@ def bertviz(folder: str) -> Work:
 
     model = _model(folder, "eager")
 
-    def work(ids: Tensor) -> Tensor:
+    @over_batches
+    def work(ids: Tensor, real: Tensor) -> Tensor:
         found = []
-        for row in ids:
-            maps = model(row[None], output_attentions=True, **_options(model)).attentions
-            found.append(torch.stack([mean_entropy(one[None]) for one in format_attention(maps)]))
-        return torch.stack(found).mean(0)
+        for row in rows_of(ids, real):
+            maps = format_attention(
+                model(row, output_attentions=True, **_options(model)).attentions
+            )
+            ones = torch.ones_like(row)
+            found.append(torch.stack([entropies(one[None], ones) for one in maps]))
+        return torch.stack(found).sum(0)
 
     return work
 
@@ -99,11 +131,12 @@ def transformer_lens(folder: str) -> Work:
 
     model = TransformerBridge.boot_transformers(folder, device="cpu")
 
-    def work(ids: Tensor) -> Tensor:
-        _, cache = model.run_with_cache(
-            ids, names_filter=lambda name: name.endswith("hook_pattern"), return_type=None
-        )
-        return torch.stack([mean_entropy(maps) for maps in cache.values()])
+    @over_batches
+    def work(ids: Tensor, real: Tensor) -> Tensor:
+        named = {"names_filter": lambda name: name.endswith("hook_pattern"), "return_type": None}
+        padded = {} if bool(real.all()) else {"attention_mask": real}
+        _, cache = model.run_with_cache(ids, **named, **padded)
+        return torch.stack([entropies(maps, real) for maps in cache.values()])
 
     return work
 
@@ -120,12 +153,13 @@ def nnsight(folder: str) -> Work:
         for layer in (model.encoder.layer if encoder else model.layers)
     ]
 
-    def work(ids: Tensor) -> Tensor:
-        with model.trace(ids, output_attentions=True, **options):
+    @over_batches
+    def work(ids: Tensor, real: Tensor) -> Tensor:
+        with model.trace(ids, attention_mask=real, output_attentions=True, **options):
             found = library.save([])
             for module in modules:
                 found.append(module.output[1])
-        return torch.stack([mean_entropy(maps) for maps in found])
+        return torch.stack([entropies(maps, real) for maps in found])
 
     return work
 
@@ -136,9 +170,10 @@ def inseq(folder: str) -> Work:
 
     model = library.load_model(folder, "attention", device="cpu")
 
-    def work(ids: Tensor) -> Tensor:
+    def work(batches: Batches) -> Tensor:
         found = []
-        for text in model.tokenizer.batch_decode(ids):
+        whole = [row[0] for batch in batches for row in rows_of(*batch)]
+        for text in model.tokenizer.batch_decode(whole):
             told = model.attribute(text, generation_args={"max_new_tokens": 1}, show_progress=False)
             maps = told.sequence_attributions[0].target_attributions
             found.append(torch.special.entr(maps.float().nan_to_num()).sum(0)[-1])
@@ -160,11 +195,13 @@ def headcount(folder: str) -> Work:
 
     subject = load(folder, device="cpu")
 
-    def work(ids: Tensor) -> Tensor:
+    def work(batches: Batches) -> Tensor:
         tallies = chosen_tallies(None, "headcount")
         needs, shown = reduce(or_, (one.needs for one in tallies), Needs()), receivers(tallies)
         with tap(subject, needs) as watch:
-            watch(ready_batch({"input_ids": ids}, subject.anatomy.stacks), **shown)
+            for ids, real in batches:
+                inputs = {"input_ids": ids, "attention_mask": real}
+                watch(ready_batch(inputs, subject.anatomy.stacks), **shown)
         columns = [column for tally in tallies for column in tally.columns]
         table = tabulate(subject.anatomy, readings_of(tallies), columns)
         layers = len({site.layer for site in subject.anatomy.sites})
@@ -182,7 +219,19 @@ PEERS: dict[str, Callable[[str], Work]] = {
 }  # fmt: skip
 
 
-def timed(work: Work, beside: Work, ids: Tensor, rounds: int) -> dict[str, Any]:
+#: Rows of a batch; longer ones come first.
+BATCH = 16
+
+
+def _padded(rows: list[list[int]]) -> tuple[Tensor, Tensor]:
+    """Rows side by side, and which of their tokens are real."""
+    longest = max(map(len, rows))
+    ids = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
+    lengths = torch.tensor([len(row) for row in rows])
+    return ids, (torch.arange(longest) < lengths[:, None]).long()
+
+
+def timed(work: Work, beside: Work, ids: Batches, rounds: int) -> dict[str, Any]:
     """Seconds of a peer and of the plain forward in turns, and the ratios of the rounds.
 
     CPU time is taken beside the time that passes: other programs disturb it less.
@@ -221,7 +270,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=0, help="none: peak memory of one call")
     given = parser.parse_args()
     torch.set_num_threads(2)
-    ids = torch.tensor(json.loads(given.ids.read_text()))
+    rows = sorted(json.loads(given.ids.read_text()), key=len, reverse=True)
+    ids = [_padded(rows[start : start + BATCH]) for start in range(0, len(rows), BATCH)]
     with torch.no_grad():
         work = PEERS[given.peer](given.folder)
         if given.rounds:
