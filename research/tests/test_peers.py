@@ -10,7 +10,7 @@ import torch
 
 from headcount.models.subject import Subject
 from research.benchmarks.peers import __main__ as peers
-from research.benchmarks.peers.extract import PEERS, Work, plain, timed
+from research.benchmarks.peers.extract import PEERS, Batches, Work, padded, plain, timed
 from tests.tiny import TINY, VOCAB
 from tests.tiny_tokenizers import gpt2, wordpiece
 
@@ -18,17 +18,21 @@ RESULT = peers.RESULTS / "peers.json"
 
 
 @pytest.mark.parametrize("family", ["bert", "llama"])
-def test_what_needs_no_installation_gives_the_same_entropies(family: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lengths", [(12, 12), (12, 7, 4)])
+def test_what_needs_no_installation_gives_the_same_entropies(
+    family: str, lengths: tuple[int, ...], tmp_path: Path
+) -> None:
     TINY[family]().save_pretrained(tmp_path)
     noise = torch.Generator().manual_seed(0)
-    ids = torch.randint(5, VOCAB, (2, 12), generator=noise)
+    rows = [torch.randint(5, VOCAB, (count,), generator=noise).tolist() for count in lengths]
+    batches = [padded(rows[:2]), *([padded(rows[2:])] if rows[2:] else [])]
     with torch.no_grad():
         found = {
-            name: PEERS[name](str(tmp_path))(ids)
+            name: PEERS[name](str(tmp_path))(batches)
             for name in ("headcount", "transformers", "transformers_numpy")
         }
-        states = plain(str(tmp_path))(ids)
-    assert states.shape[:2] == ids.shape
+        states = plain(str(tmp_path))(batches)
+    assert states.shape == (len(batches),)
     assert found["headcount"].shape == (2, 4)
     for numbers in found.values():
         torch.testing.assert_close(numbers.float(), found["headcount"].float())
@@ -42,19 +46,21 @@ def test_rows_are_full_and_an_encoder_gets_its_marks() -> None:
     assert {(row[0], row[-1]) for row in rows} == {(tokenizer.cls_token_id, tokenizer.sep_token_id)}
     rows = peers.rows_of(Subject(TINY["llama"](), gpt2()), 3, 16)
     assert [len(row) for row in rows] == [16] * 3
+    mixed = peers.rows_of(Subject(TINY["bert"](), tokenizer), 20, 0)
+    assert len({len(row) for row in mixed}) > 5
 
 
 def test_rounds_take_turns_and_the_first_is_not_counted() -> None:
     called: list[str] = []
 
     def way(name: str) -> Work:
-        def work(ids: torch.Tensor) -> torch.Tensor:
+        def work(batches: Batches) -> torch.Tensor:
             called.append(name)
-            return ids + sum(range(10_000))
+            return batches[0][0] + sum(range(10_000))
 
         return work
 
-    found = timed(way("peer"), way("plain"), torch.zeros(1), 4)
+    found = timed(way("peer"), way("plain"), [padded([[1]])], 4)
     assert called == ["peer", "plain", "plain", "peer"] * 2 + ["peer", "plain"]
     assert found["rounds"] == 4
     assert found["ratio"]["low"] <= found["ratio"]["median"] <= found["ratio"]["high"]

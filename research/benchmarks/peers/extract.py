@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import statistics
 import time
@@ -223,7 +224,7 @@ PEERS: dict[str, Callable[[str], Work]] = {
 BATCH = 16
 
 
-def _padded(rows: list[list[int]]) -> tuple[Tensor, Tensor]:
+def padded(rows: list[list[int]]) -> tuple[Tensor, Tensor]:
     """Rows side by side, and which of their tokens are real."""
     longest = max(map(len, rows))
     ids = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
@@ -269,9 +270,9 @@ def main() -> None:
     parser.add_argument("ids", type=Path, help="JSON: rows of token ids")
     parser.add_argument("--rounds", type=int, default=0, help="none: peak memory of one call")
     given = parser.parse_args()
-    torch.set_num_threads(2)
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
     rows = sorted(json.loads(given.ids.read_text()), key=len, reverse=True)
-    ids = [_padded(rows[start : start + BATCH]) for start in range(0, len(rows), BATCH)]
+    ids = [padded(rows[start : start + BATCH]) for start in range(0, len(rows), BATCH)]
     with torch.no_grad():
         work = PEERS[given.peer](given.folder)
         if given.rounds:

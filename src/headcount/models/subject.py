@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import deepcopy
@@ -136,16 +136,14 @@ class Subject(Brief):
                 parts = plain.detach().contiguous().reshape(-1).view(torch.uint8).split(_PIECE)
                 start = f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode()
                 pieces += [(b"" if number else start, part) for number, part in enumerate(parts)]
-        digest, parts = hashlib.sha256(), [part for _, part in pieces]
-        found: Iterable[Any] = map(_bytes_of, parts)
-        if sum(part.nbytes for part in parts) > _LARGE:
-            with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as threads:
-                found = list(
-                    threads.map(lambda part: hashlib.sha256(_bytes_of(part)).digest(), parts)
-                )
-        for (start, _), content in zip(pieces, found, strict=True):
-            digest.update(start)
-            digest.update(content)
+        digest, large = hashlib.sha256(), sum(part.nbytes for _, part in pieces) > _LARGE
+        with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as threads:
+            for first in range(0, len(pieces), 16):  # at most 1 GiB is copied from a device
+                starts, parts = zip(*pieces[first : first + 16], strict=True)
+                found = threads.map(_sha256_of if large else _bytes_of, parts)
+                for start, content in zip(starts, found, strict=True):
+                    digest.update(start)
+                    digest.update(content)
         return digest.hexdigest()
 
     def describe(self) -> dict[str, Any]:
@@ -225,6 +223,10 @@ _LARGE, _PIECE = 4 << 30, 64 << 20
 
 def _bytes_of(part: Tensor) -> memoryview:
     return part.cpu().numpy().data
+
+
+def _sha256_of(part: Tensor) -> bytes:
+    return hashlib.sha256(_bytes_of(part)).digest()
 
 
 def _tensors_of(value: Any) -> list[Tensor]:
