@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         Progress,
         Steps,
         announce,
+        few_collected,
         noticed,
         progress,
         working,

@@ -90,22 +90,31 @@ class Steps:
 
 
 @contextmanager
-def working(title: str, total: int = 0) -> Iterator[Steps]:
-    """Show that work goes on within the block; gives what to call with each part that is done.
+def few_collected() -> Iterator[None]:
+    """Within the block Python's collector leaves alone what was there before.
 
-    Python's collector leaves alone what was there before: a walk over all that torch and
-    transformers hold takes longer than a survey of 1,000 sentences.
+    A walk over all that torch and transformers hold takes longer than a survey of 1,000 sentences.
     """
-    shown, rests = _SHOWN[0], gc.get_freeze_count() > 0
+    if gc.get_freeze_count():  # somebody else's stays
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+@contextmanager
+def working(title: str, total: int = 0) -> Iterator[Steps]:
+    """Show that work goes on within the block; gives what to call with each part that is done."""
+    shown = _SHOWN[0]
     if shown is not None:
         shown.start(total, title)
-    if not rests:
-        gc.freeze()
     try:
-        yield Steps(shown)
+        with few_collected():
+            yield Steps(shown)
     finally:
-        if not rests:
-            gc.unfreeze()
         if shown is not None:
             shown.done()
 

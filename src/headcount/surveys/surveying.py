@@ -29,6 +29,7 @@ from headcount.records import (
     Stage,
     as_value,
     engine_of,
+    few_collected,
     old_keywords,
     writable_run,
 )
@@ -430,6 +431,7 @@ def _twins(given: dict[str, Any], seeds: Any) -> str:
     return "roles=hc.RoleOptions(twins=...)"
 
 
+@few_collected()
 @old_keywords(
     {
         "journal": Renamed(None, _shards_in),
