@@ -32,16 +32,17 @@ def peak_mib() -> int:
 
 
 def entropies(maps: Tensor, real: Tensor) -> Tensor:
-    """Of one layer `[batch, head, query, key]`, the sum over real queries for each head."""
-    return (torch.special.entr(maps.float()).sum(-1) * real[:, None]).sum((0, 2))
+    """Of one layer `[batch, head, query, key]`, the mean over real queries, summed over rows."""
+    found = torch.special.entr(maps.float()).sum(-1) * real[:, None]
+    return (found.sum(2) / real.sum(1, keepdim=True)).sum(0)
 
 
 def over_batches(each: Callable[[Tensor, Tensor], Tensor]) -> Work:
-    """A work that adds up the sums of all batches, and divides by the tokens."""
+    """A work that adds up the sums of all batches, and divides by the rows."""
 
     def work(batches: Batches) -> Tensor:
         total = sum(each(ids, real) for ids, real in batches)
-        return total / sum(int(real.sum()) for _, real in batches)
+        return total / sum(len(real) for _, real in batches)
 
     return work
 
@@ -101,7 +102,8 @@ def transformers_numpy(folder: str) -> Work:
         how = {"output_attentions": True, "attention_mask": real} | _options(model)
         maps = np.stack([one.numpy() for one in model(ids, **how).attentions])
         entropy = -(maps * np.log(maps + 1e-30)).sum(-1)
-        return torch.from_numpy((entropy * real.numpy()[None, :, None]).sum((1, 3)))
+        rows = (entropy * real.numpy()[None, :, None]).sum(3) / real.numpy().sum(1)[None, :, None]
+        return torch.from_numpy(rows.sum(1))
 
     return work
 
