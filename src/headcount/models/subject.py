@@ -136,11 +136,13 @@ class Subject(Brief):
                 parts = plain.detach().contiguous().reshape(-1).view(torch.uint8).split(_PIECE)
                 start = f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode()
                 pieces += [(b"" if number else start, part) for number, part in enumerate(parts)]
-        digest, large = hashlib.sha256(), sum(part.nbytes for _, part in pieces) > _LARGE
+        digest, read = hashlib.sha256(), _bytes_of
+        if sum(part.nbytes for _, part in pieces) > _LARGE:
+            read = _sha256_of
         with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as threads:
             for first in range(0, len(pieces), 16):  # at most 1 GiB is copied from a device
                 starts, parts = zip(*pieces[first : first + 16], strict=True)
-                found = threads.map(_sha256_of if large else _bytes_of, parts)
+                found = threads.map(read, parts)
                 for start, content in zip(starts, found, strict=True):
                     digest.update(start)
                     digest.update(content)
@@ -225,8 +227,8 @@ def _bytes_of(part: Tensor) -> memoryview:
     return part.cpu().numpy().data
 
 
-def _sha256_of(part: Tensor) -> bytes:
-    return hashlib.sha256(_bytes_of(part)).digest()
+def _sha256_of(part: Tensor) -> memoryview:
+    return memoryview(hashlib.sha256(_bytes_of(part)).digest())
 
 
 def _tensors_of(value: Any) -> list[Tensor]:
