@@ -17,8 +17,8 @@ from headcount.errors import InputError
 from headcount.records import parquet_batches, unpacked_size
 from headcount.text import PACKINGS, Records, text_file
 
-#: So many rows are read at once.
-_CHUNK = 256
+#: So many rows are read at once; a file may come to so many bytes, or to a hundred times its size.
+_CHUNK, _SMALL = 256, 256 << 20
 
 
 def arrow_records(path: Path, format: str) -> Records:
@@ -67,8 +67,8 @@ def arrow_records(path: Path, format: str) -> Records:
 
 
 def _check_size(path: Path, size: int) -> None:
-    """Refuse a file that comes to more in memory than 256 MiB and a hundred times its size."""
-    if size > max(256 << 20, 100 * path.stat().st_size):
+    """Refuse a file that comes to more in memory than it may."""
+    if size > max(_SMALL, 100 * path.stat().st_size):
         raise InputError(
             f"{path} would unpack to {size:,} bytes or more, over 100 times its size; it is "
             "damaged or made to fill the memory: fetch it again or leave it out."
