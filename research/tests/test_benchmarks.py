@@ -104,6 +104,9 @@ def test_the_page_on_reliability_has_what_was_counted() -> None:
         modes = [held[command, mode] for mode in ("kill-anytime", "interrupt-anytime")]
         counts = " | ".join(f"{one['survived']} of {one['injected']}" for one in modes)
         assert f"| {command} | {counts} |" in page
+    net = found["strangers"]["readers"]
+    assert f"(all {net['callables']:,})" in page
+    assert f"`{net['command']}` | {net['readings']:,} | no name looked up" in page
     for row in found["strangers"]["rows"]:
         counts = " | ".join(str(row[name]) for name in ("tried", "read", "refused", "held"))
         assert f"| {row['command']} | {counts} |" in page
