@@ -89,19 +89,26 @@ class Steps:
         self(done - self._done)
 
 
+#: Holds something while the collector leaves alone what was there.
+_FROZEN: list[bool] = []
+
+
 @contextmanager
 def few_collected() -> Iterator[None]:
     """Within the block Python's collector leaves alone what was there before.
 
     A walk over all that torch and transformers hold takes longer than a survey of 1,000 sentences.
     """
-    if gc.get_freeze_count():  # somebody else's stays
+    # What somebody else froze stays so. To count it takes long where there is any.
+    if _FROZEN or gc.get_freeze_count():
         yield
         return
     gc.freeze()
+    _FROZEN.append(True)
     try:
         yield
     finally:
+        _FROZEN.clear()
         gc.unfreeze()
 
 
