@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from headcount.pruning.costs import ModelCosts, model_costs, part_times
     from headcount.pruning.curve import (
         held_out_curves,
-        measure_curve,
         removal_table,
         trained_curve,
     )
@@ -24,13 +23,11 @@ if TYPE_CHECKING:
         removed_counts,
     )
     from headcount.pruning.order import Order, check_stacks, removable_units
-    from headcount.pruning.plan import Orders, Plan, SearchResult, prune_plan
+    from headcount.pruning.plan import Orders, Plan, prune_plan
     from headcount.pruning.pruned import Pruned, prune_run
     from headcount.pruning.remove import prune, read_heads, trial_inputs
     from headcount.pruning.survival import FUNCTIONS, left_by_layer, left_by_stack, survivors
     from headcount.pruning.tolerance import (
-        CanGo,
-        Tolerance,
         at_chance,
         can_go,
         freed,

@@ -73,13 +73,11 @@ def test_any_antecedent_will_do_and_the_word_itself_is_none() -> None:
     assert accuracies(tally) == [1.0, 1.0]  # 3 looks at itself most, and at 0 next
 
 
-@pytest.mark.parametrize(
-    ("candidates", "accuracy"), [("preceding", 1.0), ("all", 0.5), ("mentions", 1.0)]
-)
-def test_candidates(candidates: str, accuracy: float) -> None:
+@pytest.mark.parametrize(("convention", "accuracy"), [("headcount", 1.0), ("paper", 0.5)])
+def test_candidates(convention: str, accuracy: float) -> None:
     ahead = np.array(pointing(7, (6, 2)))
     ahead[4] = [0.2, 0, 0.1, 0.0, 0.1, 0.6, 0]  # mostly ahead, then at Ann
-    tally = CoreferenceTally(candidates=candidates)
+    tally = CoreferenceTally(convention)
     tally.update(sight([ANN], [[ahead.tolist()]]))
     assert accuracies(tally) == [accuracy]
 
@@ -172,8 +170,6 @@ def test_windows_of_a_long_text_ask_what_they_hold() -> None:
 def test_settings_that_mean_nothing() -> None:
     with pytest.raises(UsageError, match="not exist under the convention 'code'"):
         CoreferenceTally(convention="code")
-    with pytest.raises(UsageError, match="candidates is 'near'; choose preceding, mentions, all"):
-        CoreferenceTally(candidates="near")  # type: ignore[arg-type]
 
 
 @pytest.mark.data

@@ -5,21 +5,3 @@
 >>> Intervention([Head("enc", 0, 3)], "uniform").name
 'enc.0.3 uniform'
 """
-
-from typing import TYPE_CHECKING
-
-from headcount.doors import open_door
-
-if TYPE_CHECKING:
-    from headcount.importance.sweeps.interventions import (
-        MODES,
-        Intervention,
-        Mode,
-        others,
-        sets,
-        single_heads,
-        whole_layers,
-    )
-    from headcount.importance.sweeps.sweeping import Sweep, SweepInterrupted, sweep
-
-open_door(__name__)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headcount import stats
-from headcount.errors import UsageError, check_convention
+from headcount.errors import check_convention
 from headcount.models import Site
 from headcount.records import Column
 from headcount.rooms.words import (
@@ -479,9 +479,6 @@ class ChoiceTally(HitsTally, ABC):
 
 # --- The coreferent mentions of a batch ---------------------------------------------------------
 
-#: Which words a head may choose from: those before, the heads of mentions before, or all words.
-Candidates = Literal["preceding", "mentions", "all"]
-
 
 @dataclass(frozen=True)
 class MentionTargets(BatchChoices):
@@ -509,15 +506,13 @@ COREFERENCE = Column(
 class CoreferenceTally(ChoiceTally):
     """Hits of every head, and of rules that know no model, on coreferent mentions.
 
-    A word cannot be its own antecedent, special tokens are none, and by default only words before
-    the mention may be chosen (`candidates`: "preceding", "mentions" for head words of mentions
-    before, "all" for every other word; the paper does not say, and `convention="paper"` reads it
-    as "all"). Heads and rules see what is in the same row: cut texts to 128 words as the paper
+    A word cannot be its own antecedent, special tokens are none, and only words before the mention
+    may be chosen; the paper does not say, and `convention="paper"` reads it as every other word.
+    Heads and rules see what is in the same row: cut texts to 128 words as the paper
     does, or give the model its full length. Counts are kept text by text.
     """
 
     convention: str = "headcount"
-    candidates: Candidates | None = None
 
     column = COREFERENCE
     kinds = KINDS
@@ -528,18 +523,12 @@ class CoreferenceTally(ChoiceTally):
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
         check_convention(self.convention, "Coreference does")
-        if self.candidates not in (None, *get_args(Candidates)):
-            raise UsageError(
-                f"candidates is '{self.candidates}'; choose {', '.join(get_args(Candidates))}."
-            )
 
     def row_choices(
         self, row: int, sentence: Sentence, there: NDArray[np.bool_], causal: bool
     ) -> Iterator[Choice]:
         """Every mention that has an antecedent whose head word is in the same row."""
-        candidates = self.candidates or ("all" if self.convention == "paper" else "preceding")
-        if causal and candidates == "all":
-            candidates = "preceding"
+        everywhere = self.convention == "paper" and not causal
         place = np.cumsum(there) - 1
         seen = [mention for mention in mentions_of(sentence) if there[mention.head]]
         for mention in seen:
@@ -548,12 +537,9 @@ class CoreferenceTally(ChoiceTally):
             if right:
                 picks = [pick(mention, earlier) for pick in BASELINES.values()]
                 hits = [other is not None and other.head in right for other in picks]
-                own, named = int(place[mention.head]), place[[other.head for other in earlier]]
-                others = {
-                    "mentions": named.tolist(),
-                    "preceding": [*range(own)],
-                    "all": [word for word in range(there.sum()) if word != own],
-                }[candidates]
+                own = int(place[mention.head])
+                last = int(there.sum()) if everywhere else own
+                others = [word for word in range(last) if word != own]
                 yield Choice(row, mention.kind, own, place[right].tolist(), others, hits)
 
 
