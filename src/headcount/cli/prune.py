@@ -121,6 +121,12 @@ class PruneArguments:
         "llama.cpp (gguf-q8_0: packed).",
         choices=("onnx", "zeros", "gguf", "gguf-q8_0"),
     )
+    verify: str | None = _result(
+        None,
+        "ENGINE",
+        "Try what was saved in an engine: its greedy tokens beside ours.",
+        choices=("llama.cpp", "vllm", "onnx"),
+    )
     survey: str | None = _result(
         None,
         "FILE",
@@ -160,8 +166,8 @@ def _check(asked: PruneArguments, ranking: RankingOptions, has_task: bool) -> No
     if (asked.out is None) != asked.dry_run:
         which = "Both -o and --dry-run were" if asked.dry_run else "Neither -o nor --dry-run was"
         raise UsageError(f"{which} given; name a folder to write (-o DIR), or only look.")
-    if asked.export is not None and asked.dry_run:
-        raise UsageError("--export writes a folder, and --dry-run writes nothing; leave one out.")
+    if (asked.export or asked.verify) and asked.dry_run:
+        raise UsageError("--export and --verify write, and --dry-run does not; leave it out.")
     if asked.price is not None and not asked.gates:
         raise UsageError("--training price (lambda) is of gates; add --gates.")
     if asked.train is not None and not (asked.gates or asked.heal):
@@ -272,9 +278,8 @@ def prune_command(
             one.check_file()
     examples = None if spec is None else work_on(spec, ranking)
     subject = loaded(model, load)
-    how: dict[str, Any] = {
-        name: getattr(asked, name) for name in ("heads", "export", "force", "save_dtype", "survey")
-    }
+    taken = ("heads", "export", "verify", "force", "save_dtype", "survey")
+    how: dict[str, Any] = {name: getattr(asked, name) for name in taken}
     if asked.heads is None:
         how |= {"keep": asked.keep} | ({} if judging is None else {"judge": judging.build()})
         if asked.gates:

@@ -77,6 +77,7 @@ def prune_run(
     heal: TrainingOptions | None = None,
     place: OutputFolder | None = None,
     export: str | None = None,
+    verify: str | None = None,
     save_dtype: str | None = None,
     force: bool = False,
     batch_size: int = 16,
@@ -120,6 +121,7 @@ def prune_run(
         return replace(training, checkpoint=checkpoint)
 
     notes: list[str] = []
+    tried = plugins.part("verify")(verify, export) if verify else None
     training: Any = plugins.get("parts", "training") if gates or heal else None
     with _warnings_into(notes), _run_at(place, task, subject, force) as run:
         common: dict[str, Any] = {"run": run, "batch_size": batch_size, "seed": seed}
@@ -163,6 +165,7 @@ def prune_run(
                     folder = place.folder / export
                     saved[export] = small.save(folder, export=export, **how_saved)
                 notes += [] if draw is None or plan is None else draw(plan, place.picture)
+                notes += [tried(small, saved)] if tried and small else []
             if read is not None and small is not None:
                 after = surveyed(small)
                 if known is None or not _same_survey(known, subject, after):

@@ -4,5 +4,5 @@
 ADDS = {
     "commands": {"bench": "command:bench_command"},
     "stages": {"bench": "sizes:STAGE"},
-    "parts": {"strip": "sizes:strip_part"},
+    "parts": {"strip": "sizes:strip_part", "verify": "engines:verifier"},
 }

@@ -24,6 +24,13 @@ class BenchArguments:
     way: str = option(
         "plain", "HOW", "How both are run: plain, graph (CUDA graphs) or compile.", key_of="timing"
     )
+    engine: str | None = option(
+        None,
+        "NAME",
+        "Generate in an engine: tokens a second, first token, memory, size on disk.",
+        choices=("transformers", "llama.cpp", "vllm", "onnx"),
+    )
+    tokens: int = option(32, "N", "New tokens of each text.", least=1, key_of="timing")
 
 
 def bench_command(
@@ -42,14 +49,24 @@ def bench_command(
 
     [dim]headcount bench minilm small/model[/dim]
     [dim]headcount bench minilm --share 0.5 --batches 16,64 --lengths 128[/dim]
+    [dim]headcount bench smollm2 small/gguf/model.gguf --engine llama.cpp[/dim]
     """
     if whole is None:
         raise UsageError(
             "No model was given to time; name one: headcount bench MODEL, or headcount bench WHOLE "
             "PRUNED."
         )
+    how: dict[str, Any]
     batches, lengths = numbers(asked.batches, "--batches"), numbers(asked.lengths, "--lengths")
     _check(asked, pruned)
+    if asked.engine is not None:
+        from headcount.rooms.bench.engines import serving_speed
+
+        models = [name for name in (whole, pruned) if name is not None]
+        how = {"batches": batches, "length": lengths[0], "tokens": asked.tokens}
+        served = serving_speed(asked.engine, models, **how)
+        print_json(vars(served)) if json else output().print(str(served), soft_wrap=True)
+        return
     for name in (whole, pruned) if pruned is not None else (whole,):
         find(name)
     from headcount.rooms.bench.speed import even_heads, latency
@@ -60,7 +77,7 @@ def bench_command(
     )
     if pruned is not None:
         _check_related(one, other)
-    how: dict[str, Any] = {"pairs": asked.pairs, "way": asked.way}
+    how = {"pairs": asked.pairs, "way": asked.way}
     report = latency(one, other, batches=batches, lengths=lengths, **how)
     if json:
         print_json(report.to_json())

@@ -310,6 +310,8 @@ def export_onnx(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
         with quiet():
             if subject.tokenizer is not None:
                 save_tokenizer(subject.tokenizer, draft)
+            if subject.inner.can_generate():
+                subject.inner.generation_config.save_pretrained(draft)
         route = Route("onnx", why, subject.inner.config, type(subject.inner).__name__)
         (draft / MAP).write_text(json.dumps(map_of(subject, route), indent=1), encoding="utf8")
         card = card_for(subject, "onnx", why, f"onnxruntime.InferenceSession('{ONNX}')", about)

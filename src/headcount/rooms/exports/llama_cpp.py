@@ -490,6 +490,7 @@ def export_gguf(
         even = is_even(sites_of(subject.inner), heads_left(subject.inner.config))
         kind = "it" if even else "it as its kind 'deci', whose layers have numbers of their own"
         how = "weights are packed as they came" if packing is None else f"weights are {packing}"
+        how += ", packed" if packing == "Q8_0" else ""
         why = f"llama.cpp and what is built on it read {kind}; {how}"
         card = card_for(subject, "gguf", why, f"llama-cli -m {GGUF}", about)
         (draft / CARD).write_text(card, encoding="utf8")
