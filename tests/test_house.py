@@ -26,7 +26,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 #: Ratchets: they go down with the house, and up only with a decision page that says what for.
 MOST_MODULES = 217
-MOST_LINES = 43_400
+MOST_LINES = 43_640
 #: The core: everything but `rooms`. What is new goes into rooms.
 MOST_CORE_MODULES = 116
 MOST_CORE_LINES = 24_143

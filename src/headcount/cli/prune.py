@@ -121,12 +121,7 @@ class PruneArguments:
         "llama.cpp (gguf-q8_0: packed).",
         choices=("onnx", "zeros", "gguf", "gguf-q8_0"),
     )
-    verify: str | None = _result(
-        None,
-        "ENGINE",
-        "Try what was saved in an engine: its greedy tokens beside ours.",
-        choices=("llama.cpp", "vllm", "onnx"),
-    )
+    verify: str | None = _result(None, "ENGINE", "Try the result in llama.cpp, vllm or onnx.")
     survey: str | None = _result(
         None,
         "FILE",

