@@ -59,6 +59,7 @@ def built(source: Path) -> nbformat.NotebookNode:
 
 def run(notebooks: list[nbformat.NotebookNode], folder: Path) -> None:
     """Run them one after another in one kernel, each with empty names."""
+    os.environ["PYTHONWARNINGS"] = "ignore"  # of tqdm, which misses its widgets
     client = NotebookClient(nbformat.v4.new_notebook(), timeout=300, record_timing=False)
     client.create_kernel_manager()
     with client.setup_kernel(cwd=str(folder)):

@@ -9,7 +9,7 @@ import headcount as hc
 from headcount.bundle import sample
 
 subject = hc.load("minilm", device="cpu")
-table = hc.survey(subject, treebank=sample.path(), limit=120, roles=[hc.roles.Syntactic()])
+table = hc.survey(subject, treebank=sample.path(), limit=150, roles=[hc.roles.Syntactic()])
 
 # %% [markdown]
 # ## Section 3.1: heads that look next to themselves, and at the separator

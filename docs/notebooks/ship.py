@@ -2,7 +2,7 @@
 # # Prune my classifier and ship it
 #
 # A classifier goes in, a smaller folder comes out that `transformers` loads. Here the classifier is made on the spot: MiniLM with a new head that says
-# whether a sentence is in the past tense. Put yours in its place: `hc.load("your/model")`.
+# whether a sentence has an auxiliary verb. Put yours in its place: `hc.load("your/model")`.
 
 # %%
 import conllu
@@ -14,14 +14,14 @@ from headcount.bundle import sample
 
 encoder = hc.load("minilm", device="cpu")
 trees = conllu.parse(sample.path().read_text(encoding="utf8"))
-roots = [next(word for word in tree if word["head"] == 0) for tree in trees]
-labels = [int((root["feats"] or {}).get("Tense") == "Past") for root in roots]
+labels = [int(any(word["upos"] == "AUX" for word in tree)) for tree in trees]
 texts = [tree.metadata["text"] for tree in trees]
-f"{len(texts)} sentences, {sum(labels)} of them in the past"
+f"{len(texts)} sentences, {sum(labels)} of them with an auxiliary verb"
 
 # %%
 torch.manual_seed(0)
 logging.set_verbosity_error()
+logging.disable_progress_bar()
 config = type(encoder.model.config)(**encoder.model.config.to_dict() | {"num_labels": 2})
 model = AutoModelForSequenceClassification.from_config(config).eval()
 model.bert.load_state_dict(encoder.model.state_dict())
@@ -45,14 +45,14 @@ def loss() -> torch.Tensor:
 
 
 optimizer.step(loss)
-subject = hc.Subject(model, encoder.tokenizer, name="past-tense")
+subject = hc.Subject(model, encoder.tokenizer, name="auxiliaries")
 subject
 
 # %% [markdown]
 # ## How many heads can go?
 #
 # Heads are ordered on one half of the examples and judged on the other. `max_loss` is in points of accuracy: the 95% upper bound of the loss must stay
-# within it. Few examples allow little, and the plan says so.
+# within it. Few examples allow little, and the plan says so: here a quarter of the heads goes, and the curve shows what it costs.
 
 # %%
 task = hc.tasks.classification(list(zip(texts[150:], labels[150:], strict=True)))
@@ -69,16 +69,16 @@ hc.plot.pruning_curves(plan.curve)
 
 # %%
 small = plan.prune(subject)
-small.save("past-tense-small", force=True)
+small.save("small", force=True)
 
 # %%
 classify = pipeline(
     "text-classification",
-    model="past-tense-small",
+    model="small",
     tokenizer=small.tokenizer,
     trust_remote_code=True,
 )
 classify("The old dog slept near the warm stove.")
 
 # %% [markdown]
-# Next: `headcount bench your/model past-tense-small` times both, and `headcount prune --max-loss` does the whole story from a file.
+# Next: `headcount bench your/model small` times both, and `headcount prune --max-loss` does the whole story from a file.

@@ -11,6 +11,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
+from html import escape
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,16 +170,14 @@ class Drawn:
 def brief_html(text: str, rows: HeadTable | pd.DataFrame | None) -> str:
     """The first line of a text and the rows below it; the meaning of a column is a tooltip."""
     if rows is None:
-        rows = pd.DataFrame({"": text.splitlines()[1:]})
+        return f'<pre style="white-space:pre-wrap">{escape(text[:_MOST_LETTERS])}</pre>'
     labels, columns = _frame_grid(rows) if isinstance(rows, pd.DataFrame) else _table_grid(rows)
     few = _first_rows(rows, len(labels))
     names = [name for name, (*_, cells) in columns.items() if any(one[0] != NA for one in cells)]
     hidden = len(few) < len(labels) or len(columns) > _FEW_COLUMNS
     hidden |= any(len(c[2][row][0]) > _FEW_LETTERS for c in columns.values() for row in few)
     names = names[:_FEW_COLUMNS] if hidden else list(columns)
-    sizes = np.cumsum(
-        [sum(min(len(columns[n][2][r][0]), _FEW_LETTERS) for n in names) for r in few]
-    )
+    sizes = [sum(min(len(columns[n][2][r][0]), _FEW_LETTERS) for n in names) for r in few]
     few = few[: max(1, int((np.cumsum(sizes) < _MOST_LETTERS * 2 // 3).sum()))]
     return template(__file__, "brief.html").render(
         caption=text.partition("\n")[0][:300],

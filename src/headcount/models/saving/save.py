@@ -104,7 +104,11 @@ def card_for(subject: Subject, route: str, why: str, call: str, about: Sequence[
     for head in subject.heads:
         layers.setdefault(f"{head.stack}.{head.layer}", []).append(str(head.index))
     text = Path(__file__).with_name("card.md").read_text(encoding="utf8")
-    how = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
+    how: dict[str, Any] = {
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+        "keep_trailing_newline": True,
+    }
     return Template(text, **how).render(
         name=subject.name,
         source=subject.source,

@@ -12,7 +12,7 @@ import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.pruning import can_go
-from headcount.records import Brief, Head, HeadTable, Run, parse_head, plain_figure
+from headcount.records import Brief, Head, HeadTable, Run, brief_html, parse_head, plain_figure
 from headcount.reports import read_source
 from headcount.surveys.roles import KINDS, verdicts_of
 
@@ -29,6 +29,9 @@ class PaperTable(Brief, str):
     def in_brief(self) -> tuple[str, pd.DataFrame]:
         """The text, and the rows."""
         return str.__str__(self), self.frame
+
+    def _repr_html_(self) -> str:
+        return brief_html("The heads that matter", self.frame)
 
 
 def paper_table(
@@ -169,11 +172,12 @@ class Explained(Brief):
 
     head: Head
     says: tuple[str, ...]
+    #: Every value of the head.
     values: pd.DataFrame
 
-    def in_brief(self) -> tuple[str, pd.DataFrame]:
-        """The sentences, and every value of the head."""
-        return "\n  ".join((str(self.head), *self.says)), self.values
+    def in_brief(self) -> tuple[str, None]:
+        """The sentences."""
+        return "\n  ".join((str(self.head), *self.says)), None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for machines."""
