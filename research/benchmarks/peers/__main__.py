@@ -26,7 +26,6 @@ from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
 from research import ROOT
-from research.benchmarks.met import sentences
 
 RESULTS, PLACE = ROOT / "research" / "benchmarks" / "results", ROOT / ".peers"
 
@@ -45,7 +44,6 @@ PINS: dict[str, list[str]] = {
 INPUTS = {
     "minilm 16x128": ("minilm", 16, 128),
     "smollm2 1x1024": ("smollm2", 1, 1024),
-    "minilm 120 mixed": ("minilm", 120, 0),  # sentences as long as those of `met`
 }
 
 
@@ -102,8 +100,6 @@ def rows_of(subject: Subject, texts: int, tokens: int) -> list[list[int]]:
     known = tokenizer(" ".join(pair[0] for pair in sample.pairs()), add_special_tokens=False)
     ends = [tokenizer.cls_token_id], [tokenizer.sep_token_id]
     first, final = ends if None not in (*ends[0], *ends[1]) else ([], [])
-    if not tokens:
-        return [tokenizer(text)["input_ids"] for text in sentences(texts)]
     inner = tokens - len(first) - len(final)
     ids = known["input_ids"] * (1 + texts * inner // len(known["input_ids"]))
     return [first + ids[start : start + inner] + final for start in range(0, texts * inner, inner)]
