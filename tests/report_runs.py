@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from headcount.records.columns import Column
-from headcount.records.exhibits import SIDES, Exhibit, Text, write_exhibits
 from headcount.records.heads import Head
 from headcount.records.run import Run
 from headcount.records.table import HeadTable
+from headcount.rooms.exhibits.exhibits import SIDES, Exhibit, Text, write_exhibits
 
 Sizes = Mapping[str, tuple[int, int]]
 ENCODER: Sizes = {"enc": (6, 12)}

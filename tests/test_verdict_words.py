@@ -8,10 +8,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from headcount.importance import agreement
-from headcount.pruning import survival
-from headcount.reports.parts.verdicts import STATUS
+from headcount.rooms.agreement import agreement, survival
 from headcount.rooms.knockout import whole_jobs
+from headcount.rooms.relations.page import STATUS
 from headcount.surveys.roles import KINDS
 
 ROOT = Path(__file__).parent.parent

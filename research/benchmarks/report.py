@@ -22,11 +22,11 @@ from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
 from headcount.records.columns import Column
-from headcount.records.exhibits import Exhibit, Text
 from headcount.records.heads import Head
 from headcount.records.table import HeadTable
 from headcount.reports.page import page_html
 from headcount.reports.parts.numbers import Source
+from headcount.rooms.exhibits.exhibits import Exhibit, Text
 from headcount.text import Sentence, encode, intake_of
 from headcount.wiring import Needs, Sighting, tap
 from scripts.browser import chromium

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 import headcount as hc
-from headcount.importance import by_role
 from headcount.records.heads import Head
+from headcount.rooms.agreement import by_role
 from headcount.stats import wilson_interval
 from headcount.surveys.roles.role import KINDS
 from research.pruning.paired import REACH, discordant

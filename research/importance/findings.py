@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 import headcount as hc
-from headcount.importance.agreement import agreement
 from headcount.records import HeadTable, parse_head
+from headcount.rooms.agreement.agreement import agreement
 from research.importance.over_training import dynamics, settling
 
 from .cases import SCORES, Case

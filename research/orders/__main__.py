@@ -16,9 +16,8 @@ from typing import Any
 import headcount as hc
 from headcount.bundle import sample
 from headcount.importance.sweeps.sweeping import Sweep
-from headcount.pruning.curve import measure_curve, point_name
+from headcount.pruning.curve import Order, measure_curve, point_name
 from headcount.pruning.goal import Goal, RankingOptions
-from headcount.pruning.order import Order
 from headcount.pruning.plan import Orders
 from headcount.records import provenance
 from headcount.stats import holm

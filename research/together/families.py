@@ -10,8 +10,7 @@ import numpy as np
 import headcount as hc
 from headcount.rooms.families.divergence import Divergence
 from headcount.rooms.families.grouping import families_of_tally
-from headcount.rooms.families.similarity import Families
-from headcount.stats.silhouette import silhouette_test
+from headcount.rooms.families.similarity import Families, silhouette_test
 
 __all__ = ["families", "first_roles", "told"]
 

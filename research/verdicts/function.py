@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 
 import headcount as hc
-from headcount.importance import by_role, role_sentences
+from headcount.rooms.agreement import by_role, role_sentences
 from research import RESULTS
 
 
@@ -41,7 +41,8 @@ def main() -> None:
 def reported(work: Path, limit: int | None) -> Path:
     """What `headcount report` measures of the bundled translator; the same call goes on there."""
     hc.story(
-        run=work, page=work.with_suffix(".html"), limit=limit, exhibits=False, device="cpu",
+        run=work, page=work.with_suffix(".html"), measuring=hc.StoryOptions(limit=limit),
+        drawing=hc.PageOptions(exhibits=False), device="cpu",
     )  # fmt: skip
     return work
 

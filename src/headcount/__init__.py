@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headcount.importance.scoring import score
     from headcount.models.loading import load
     from headcount.models.subject import Subject
-    from headcount.pruning.goal import RankingOptions
+    from headcount.pruning.goal import RankingOptions, ResultOptions
     from headcount.pruning.plan import prune_plan
     from headcount.pruning.remove import prune, prune_heads
     from headcount.records.columns import Column
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from headcount.records.run import Run
     from headcount.records.table import HeadTable
     from headcount.records.watching import progress
+    from headcount.reports.options import PageOptions, StoryOptions
     from headcount.reports.page import report
     from headcount.reports.stories import story
     from headcount.surveys import roles

@@ -53,6 +53,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     "trials": ("trial", "inputs made to ask one question: `headcount.surveys.Trial`"),
     "tasks": ("task", "what good means, of a file: a function that reads it"),
     "stages": ("stage", "a part of the story that `headcount report` tells"),
+    "views": ("view", "a part of the page: a function of a `Source` and what was `Asked` for"),
     "formats": ("format", "a format of corpora: `headcount.text.CorpusFormat`"),
     "exporters": ("exporter", "a format that models are written in"),
     "engines": ("engine", "where work is done: `headcount.records.Engine`"),

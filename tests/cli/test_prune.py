@@ -94,8 +94,8 @@ def test_roles_before_and_after_are_told_head_by_head(
     headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every head of the whole model is positional; of what is left one head, and another a sink."""
-    work, whole = import_module("headcount.pruning.pruned"), 8
-    real = work.run_survey
+    work, whole = import_module("headcount.rooms.agreement.agreement"), 8
+    real = work.survey
 
     def survey(subject: hc.Subject, *args: object, **kwargs: object) -> hc.HeadTable:
         table, heads = real(subject, *args, **kwargs), subject.heads
@@ -106,7 +106,7 @@ def test_roles_before_and_after_are_told_head_by_head(
         )
         return table
 
-    monkeypatch.setattr(work, "run_survey", survey)
+    monkeypatch.setattr(work, "survey", survey)
     (classes / "text.txt").write_text("\n".join(text for text, _ in PAIRS))
     line = ["prune", "model", "--heads", "enc.0.0,enc.0.1,enc.1.3", "--export", "survey=text.txt"]
     ended = headcount(*line, "--dry-run")

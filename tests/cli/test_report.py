@@ -16,6 +16,7 @@ from headcount.cli.report import summarise
 from headcount.records.heads import Head
 from headcount.records.run import FRAMES, Run
 from headcount.records.table import HeadTable
+from headcount.reports import PageOptions
 from headcount.reports.page import Report
 
 Command = Callable
@@ -83,7 +84,7 @@ def test_a_head_counts_once_for_each_of_its_roles(desk: Path) -> None:
     frame = pd.DataFrame(verdicts, columns=["stack", "layer", "head", "role"])
     with Run.open(desk / "one") as run:
         run.write_frame("roles", frame.reindex(columns=FRAMES["roles"]))
-    found = summarise(Report(desk / "s.txt", desk / "one"), exhibits=False)
+    found = summarise(Report(desk / "s.txt", desk / "one"), PageOptions(exhibits=False))
     assert (found["with_role"], found["roles"]) == (1, {"feature": 1, "sink": 1})
 
 
@@ -201,7 +202,14 @@ def test_the_command_is_one_call_in_python(desk: Path, headcount: Command, saved
     states = {one["name"]: one["state"] for one in json.loads(ended.out)["stages"]}
     assert states["score-ablation"] == states["curve"] == "done"
 
-    page = hc.story(model, "run", "page.html", text="s.txt", task=hc.tasks.lm("s.txt"), limit=4)
+    page = hc.story(
+        model,
+        "run",
+        "page.html",
+        text="s.txt",
+        task=hc.tasks.lm("s.txt"),
+        measuring=hc.StoryOptions(limit=4),
+    )
     assert {one.name: one.state for one in page.stages} == states
     files = {path.name for path in desk.glob("run/*.parquet")}
     assert {path.name for path in desk.glob("by-command/*.parquet")} == files

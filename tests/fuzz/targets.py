@@ -32,8 +32,9 @@ from headcount.cli.inputs import read_task_file
 from headcount.models import LoadOptions
 from headcount.pruning.goal import OutputFolder
 from headcount.pruning.pruned import _marked
-from headcount.records import Journal, WorkOptions, read_exhibits
+from headcount.records import Journal, WorkOptions
 from headcount.rooms.atlas.command import AtlasArguments, read_plan
+from headcount.rooms.exhibits import read_exhibits
 from headcount.rooms.gates import learn_gates
 from headcount.rooms.probing import Probe
 from headcount.rooms.probing.vectors import read_vectors

@@ -25,8 +25,9 @@ from tiny import TINY
 
 import headcount as hc
 from headcount.errors import InputError, RunError
-from headcount.records import Exhibit, Text, parquet, read_exhibits, write_exhibits
+from headcount.records import parquet
 from headcount.rooms.arrow import reading
+from headcount.rooms.exhibits import Exhibit, Text, read_exhibits, write_exhibits
 from headcount.text import read_corpus
 
 # --- Models -------------------------------------------------------------------------------------

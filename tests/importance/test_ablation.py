@@ -13,13 +13,14 @@ from watching import told
 
 from headcount import tasks
 from headcount.errors import StatsError, UsageError
-from headcount.importance.ablation import ablation, ablation_costs, best_single_heads
+from headcount.importance.ablation import ablation, ablation_costs
 from headcount.importance.examples import Interrupted
 from headcount.importance.sweeps.interventions import others, sets, single_heads
 from headcount.importance.sweeps.sweeping import sweep
 from headcount.models.subject import Subject
 from headcount.records.journal import Journal
 from headcount.records.table import HeadTable
+from headcount.rooms.papers.michel import best_single_heads
 from headcount.tasks.task import Task
 from headcount.wiring import valve
 

@@ -9,9 +9,9 @@ from tiny import GROUPED, TINY, row
 
 from headcount.errors import UsageError
 from headcount.models.subject import Subject
+from headcount.pruning.curve import candidates, ordered, random_scores, spared, worth_of
 from headcount.pruning.cut import keeps
 from headcount.pruning.goal import removed_counts
-from headcount.pruning.order import candidates, ordered, random_scores, spared, worth_of
 from headcount.records.heads import Head
 
 HEADS = [Head("enc", layer, index) for layer in range(3) for index in range(4)]

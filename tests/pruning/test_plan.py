@@ -21,8 +21,7 @@ from headcount import tasks
 from headcount.errors import InputError, RunError, UsageError
 from headcount.importance.sweeps.interventions import Intervention
 from headcount.importance.sweeps.sweeping import Sweep
-from headcount.pruning.curve import point_name
-from headcount.pruning.order import Order
+from headcount.pruning.curve import Order, point_name
 from headcount.pruning.plan import plan_of_heads, prune_plan, search
 from headcount.pruning.tolerance import can_go, point_of, points_in_words, share_bound
 from headcount.records.heads import Head

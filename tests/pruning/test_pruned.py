@@ -19,7 +19,7 @@ import headcount as hc
 from headcount import tasks
 from headcount.errors import UsageError
 from headcount.models.saving.save import Saved, draft_of
-from headcount.pruning.goal import OutputFolder, output_folder
+from headcount.pruning.goal import OutputFolder, ResultOptions, output_folder
 from headcount.pruning.plan import Plan
 from headcount.pruning.pruned import Pruned, TrainingOptions, prune_run
 from headcount.records import files
@@ -29,7 +29,7 @@ from headcount.records.run import Run
 from headcount.surveys.roles.role import Verdict, verdict_frame
 from headcount.surveys.shards import _Kept
 
-pruned = import_module("headcount.pruning.pruned")
+anew = import_module("headcount.rooms.agreement.agreement")
 
 CLASSES = tasks.classification(
     [(source, number % 2) for number, (source, _) in enumerate(PAIRS)], metric="loss"
@@ -93,7 +93,7 @@ def test_another_model_takes_the_place_by_force_alone(tmp_path: Path) -> None:
     with pytest.raises(hc.HeadcountError, match="holds a pruned model already"):
         output_folder(tmp_path / "out", force=False)
     place = output_folder(tmp_path / "out", force=True)
-    again = prune_run(second, CLASSES, place=place, force=True, **options)
+    again = prune_run(second, CLASSES, place=place, result=ResultOptions(force=True), **options)
     run = Run.open(place.run, create=False)
     assert run.provenance["weights"] == second.weights_hash
     assert run.stages["prune"]["settings"]["going"] == [str(h) for h in again.plan.going]  # type: ignore[union-attr]
@@ -242,7 +242,7 @@ def surveys(
 ) -> list[str]:
     """The names of the models that are surveyed, as they are; roles are made where asked for."""
     seen: list[str] = []
-    real = pruned.run_survey
+    real = anew.survey
 
     def survey(subject: hc.Subject, *args: Any, **kwargs: Any) -> hc.HeadTable:
         seen.append(subject.name)
@@ -253,7 +253,7 @@ def surveys(
             table.details["roles"] = verdict_frame(verdicts)
         return table
 
-    monkeypatch.setattr(pruned, "run_survey", survey)
+    monkeypatch.setattr(anew, "survey", survey)
     return seen
 
 
@@ -328,11 +328,11 @@ def test_killed_between_two_surveys_it_goes_on(
     how: dict[str, Any] = {"by": "random", "keep": 6, "step": 50, "survey": ENGLISH}
     prune_run(subject, CLASSES, place=output_folder(tmp_path / "whole", force=False), **how)
     folder = tmp_path / "killed"
-    real = pruned.run_survey
+    real = anew.survey
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            pruned,
-            "run_survey",
+            anew,
+            "survey",
             lambda one, *rest, **how: killed() if one is subject else real(one, *rest, **how),
         )
         with pytest.raises(Killed):

@@ -15,8 +15,6 @@ from watching import Watch, told
 import headcount as hc
 from headcount.bundle import sample
 from headcount.errors import RunError, UsageError
-from headcount.importance.agreement import agreement
-from headcount.records.exhibits import read_exhibits
 from headcount.records.run import Run
 from headcount.reports.stages import (
     Step,
@@ -27,6 +25,8 @@ from headcount.reports.stages import (
     survey_stage,
 )
 from headcount.reports.stories import expected_seconds, run_story, story
+from headcount.rooms.agreement.agreement import agreement
+from headcount.rooms.exhibits.exhibits import read_exhibits
 from headcount.surveys import survey
 from headcount.tasks import natural_task
 from headcount.text import read_corpus, texts_of
@@ -43,7 +43,7 @@ def translated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoryContex
         context = StoryContext(
             run, subject, pairs, pairs, own_text=False, task=task, limit=4, seed=0
         )
-        with patch("headcount.importance.agreement.agreement", wraps=agreement) as compared:
+        with patch("headcount.rooms.agreement.agreement.agreement", wraps=agreement) as compared:
             first = run_story(context)
         assert {one.state for one in first} == {"done"}
         assert compared.call_count == 1
@@ -327,5 +327,5 @@ def test_gates_without_a_task_are_refused(tmp_path: Path) -> None:
             tmp_path / "run",
             tmp_path / "page.html",
             text=sample.sentences()[:4],
-            gates=True,
+            measuring=hc.StoryOptions(gates=True),
         )

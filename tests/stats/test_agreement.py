@@ -10,7 +10,8 @@ import pytest
 from scipy import stats as scipy_stats
 
 from headcount.errors import StatsError
-from headcount.stats import agreement_matrix, rank_agreement, rank_difference
+from headcount.rooms.agreement.agreement import agreement_matrix, rank_difference
+from headcount.stats import rank_agreement
 
 RNG = np.random.default_rng(0)
 ONE = RNG.normal(size=72)

@@ -1,4 +1,4 @@
-"""Tests of `stats/intervals.py`."""
+"""Tests of `stats/bootstrap.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from headcount.errors import StatsError
 from headcount.stats import bootstrap_interval, mean_interval, ratio_interval, wilson_interval
-from headcount.stats.intervals import median_interval
+from headcount.stats.bootstrap import median_interval
 
 
 def sums(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, ...]:

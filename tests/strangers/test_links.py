@@ -14,7 +14,8 @@ import pytest
 from strangers.folders import state_of_folder
 
 from headcount.errors import RunError
-from headcount.records import Exhibit, InnerPath, Journal, Run, Text, read_exhibits, write_exhibits
+from headcount.records import InnerPath, Journal, Run
+from headcount.rooms.exhibits import Exhibit, Text, read_exhibits, write_exhibits
 
 Command = Callable[..., Any]
 SHARDS = ("journal.jsonl", "shard-0.safetensors", "until-32.safetensors", "shard-0.pt")

@@ -21,7 +21,8 @@ from strangers.pickles import callables, naming
 
 import headcount as hc
 from headcount.errors import HeadcountError
-from headcount.records import Journal, Run, read_exhibits
+from headcount.records import Journal, Run
+from headcount.rooms.exhibits import read_exhibits
 from headcount.rooms.gates.training import Checkpoint
 from headcount.rooms.probing import Probe
 from headcount.surveys import shards

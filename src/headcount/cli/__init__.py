@@ -42,8 +42,6 @@ ADDS = {
         "survey": "survey:survey_command",
         "score": "score:score_command",
         "prune": "prune:prune_command",
-        "ls": "ls:ls_command",
-        "plugins": "ls:plugins_command",
     },
 }
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from warnings import catch_warnings
 
 import headcount as hc
+from headcount import plugins
 from headcount.cli.inputs import TaskArguments
 from headcount.cli.options import Json, argument, without
 from headcount.cli.printing import StoryDisplay, output, print_json, print_notes, print_rows
 from headcount.errors import RunError, UsageError
 from headcount.models import LoadOptions
-from headcount.records import EngineOptions, WorkOptions, option, progress
+from headcount.records import EngineOptions, option, progress
+from headcount.reports import PageOptions, StoryOptions
 
 if TYPE_CHECKING:
     from headcount.reports import Report
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 _reading = partial(option, panel="What to read")
 _page = partial(option, panel="The page")
-_train = partial(option, panel="What is measured", key_of="training")
 
 What = Annotated[
     str | None,
@@ -39,7 +40,7 @@ What = Annotated[
 
 @dataclass(frozen=True)
 class StoryArguments:
-    """What is read and measured for the page."""
+    """What is read for the page, and where figures are kept."""
 
     text: str | None = _reading(
         None, "FILE", "Sentences (.txt) or pairs (.tsv); by default the bundled sample."
@@ -56,53 +57,15 @@ class StoryArguments:
     run: Path | None = option(
         None, "DIR", "Run directory to keep everything in; by default run/, or run-MODEL/."
     )
-    thorough: bool = option(
-        False,
-        None,
-        "Take every example, the task's own metric for every head, and a random twin: hours "
-        "rather than minutes.",
-    )
-    gates: bool = option(
-        False,
-        None,
-        "Also learn gates on frozen weights, at four sizes of the model: how many heads they free.",
-    )
-    heal: bool = option(
-        False,
-        None,
-        "Also train what is left at these sizes, with the whole model as its teacher: what it "
-        "gives back.",
-    )
-    gate_steps: int | None = _train(None, "N", "Training steps of gates; 500 by default.", least=1)
-    heal_steps: int | None = _train(
-        None, "N", "Training steps of healing; 200 by default.", least=1
-    )
     replace: bool = option(False, None, "Start the run directory anew, whatever it holds.")
 
 
 @dataclass(frozen=True)
-class PageArguments:
+class PageArguments(PageOptions):
     """The page and what is in it."""
 
     out: Path = _page(Path("report.html"), "FILE", "The page.", "--out", "-o")
     no_exhibits: bool = _page(False, None, "No sentence of the texts in the page.", key_of="page")
-    maps: str = _page(
-        "fine",
-        "HOW",
-        "How exact maps in the page are: fine, coarse (smaller) or none.",
-        choices=("fine", "coarse", "none"),
-        key_of="page",
-    )
-    tolerance: str | None = _page(
-        None,
-        "LOSS",
-        "The loss that may be when heads go: points (0.5), percent (1%) or by metric "
-        "(bleu=0.5,loss=1%); by default 1 point of accuracy, F1 and correlations, 0.5 BLEU or "
-        "chrF, 1% of losses.",
-    )
-    compare: Path | None = _page(
-        None, "RUN", "A second run of the same architecture, to set next to the first."
-    )
     open_page: bool = _page(False, None, "Show the page in the browser.", "--open")
 
 
@@ -113,7 +76,7 @@ def report_command(
     asked: StoryArguments,
     task: TaskArguments,
     page: PageArguments,
-    work: Annotated[WorkOptions, without("convention")],
+    measuring: Annotated[StoryOptions, without("convention")],
     engine: EngineOptions,
     load: LoadOptions,
     what: What = None,
@@ -127,12 +90,12 @@ def report_command(
     [dim]headcount report --gates --heal[/dim]
     [dim]headcount report run/ --compare other-run/ --open[/dim]
     """
-    exhibits, there, where = not page.no_exhibits, _run_named(what), engine.made()
-    drawing: dict[str, Any] = {"exhibits": exhibits, "maps": page.maps, "compare": page.compare}
-    drawing["tolerance"] = page.tolerance
+    there, where = _run_named(what), engine.made()
+    drawing = PageOptions(not page.no_exhibits, page.maps, page.compare)
     if there is not None:
         elsewhere = None if engine.engine == "local" else engine.engine
-        more = {"limit": work.limit, "seed": work.seed, "engine": elsewhere}
+        names = ("limit", "seed", "thorough", "gates", "heal", "gate_steps", "heal_steps")
+        more = {name: getattr(measuring, name) for name in names} | {"engine": elsewhere}
         # A run is drawn as it is: options that would measure more are refused.
         given = [
             name.replace("_", "-")
@@ -144,9 +107,8 @@ def report_command(
                 f"--{given[0]} measures something, and {there} is a run, which is drawn as it is; "
                 f"name a model, with --run {there} to go on in that run."
             )
-        written = hc.report(there, page.out, **drawing)
+        written = hc.report(there, page.out, **vars(drawing), tolerance=measuring.tolerance)
     else:
-        measured = _steps(vars(asked).copy())
         examples = task.spec().build() if task.given else None
         quiet = catch_warnings(action="ignore", category=UserWarning)
         with StoryDisplay() as display, progress(display), quiet:
@@ -154,15 +116,13 @@ def report_command(
                 what,
                 page=page.out,
                 task=examples,
-                limit=work.limit,
-                seed=work.seed,
-                batch_size=work.batch_size,
+                measuring=measuring,
+                drawing=drawing,
                 engine=where,
-                **measured,
-                **drawing,
+                **vars(asked),
                 **vars(load),
             )
-    found = summarise(written, exhibits=exhibits and page.maps != "none", tolerance=page.tolerance)
+    found = summarise(written, drawing, measuring.tolerance)
     found["missing"] = found["missing"] if there is not None else []  # a story tells it by stage
     if json:
         print_json(found)
@@ -188,19 +148,6 @@ def _run_named(what: str | None) -> Path | None:
     return None
 
 
-def _steps(asked: dict[str, Any]) -> dict[str, Any]:
-    """The options of `hc.story`: gates and healing with their steps, where a number was given."""
-    for name in ("gates", "heal"):
-        flag = f"{name.removesuffix('s')}_steps"
-        if (steps := asked.pop(flag)) is None:
-            continue
-        if not asked[name]:
-            flag = flag.replace("_", "-")
-            raise UsageError(f"--{flag} means nothing without --{name}; leave it out.")
-        asked[name] = steps
-    return asked
-
-
 def _open(page: Report) -> None:
     if not page.open():
         print_notes([f"No browser could be started; open {page.path} yourself."])
@@ -211,20 +158,21 @@ def _open(page: Report) -> None:
 # --- What is printed ----------------------------------------------------------------------------
 
 
-def summarise(page: Report, exhibits: bool, tolerance: str | None = None) -> dict[str, Any]:
+def summarise(page: Report, shown: PageOptions, tolerance: Any = None) -> dict[str, Any]:
     """The page, the run, and what the page is about."""
-    from headcount.importance import role_sentences
     from headcount.pruning import can_go
-    from headcount.reports import finding, freed_sentences, missing_part, read_source, run_tolerance
+    from headcount.reports import missing_part, page_data, read_source, run_tolerance
 
-    source = read_source(str(page.run), exhibits=exhibits)
+    source = read_source(str(page.run), exhibits=shown.exhibits and shown.maps != "none")
+    source = replace(source, tolerance=tolerance, maps="none")
+    told, tested = page_data(source), source.frame("function")
+    room, freed = plugins.part("agreement"), plugins.part("freed")
     frame: Any = source.frame("roles")
     columns = ["stack", "layer", "head", "role"]
     # A head with two verdicts of one role counts once.
     roles = [] if frame is None else frame[columns].drop_duplicates().to_numpy().tolist()
     curve: Any = source.frame("curve")
-    allowed = tolerance or run_tolerance(source.record)
-    going = [] if curve is None else can_go(curve, allowed)
+    going = [] if curve is None else can_go(curve, run_tolerance(source))
     return {
         "report": str(page.path),
         "bytes": page.bytes,
@@ -232,12 +180,12 @@ def summarise(page: Report, exhibits: bool, tolerance: str | None = None) -> dic
         "model": source.model,
         "heads": len(source.table),
         "columns": source.table.names,
-        "headline": finding(source),
+        "headline": told["headline"],
         "with_role": len({tuple(head) for *head, _ in roles}),
         "roles": dict(Counter(role for *_, role in roles).most_common()),
         "can_go": [one.to_dict() for one in going],
-        "freed": freed_sentences(source, tolerance),
-        "function": [] if (tested := source.frame("function")) is None else role_sentences(tested),
+        "freed": [] if freed is None else freed(source),
+        "function": [] if tested is None or room is None else room.role_sentences(tested),
         "exhibits": len(source.exhibits),
         "own_text": any(one.own_text for one in source.exhibits),
         "stages": [one.to_dict() for one in page.stages],

@@ -29,8 +29,6 @@ from headcount.records import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from headcount.records import Engine
 
 #: Whole sets of heads off together, where a room has that.
@@ -248,7 +246,8 @@ def _score_heads(
         **asked.how,
     )
     columns = [importance.column_of(name, asked.how) for name in names]
-    frame = importance.compared(table, columns)
+    room = plugins.part("agreement")
+    frame = None if room is None else room.compared(table, columns)
     if target.out is not None and frame is not None:
         with hc.Run.open(target.out) as run:
             run.write_frame("agreement", frame)
@@ -258,8 +257,8 @@ def _score_heads(
         return
     for name in columns:
         print_ranking(table, name)
-    if frame is not None:
-        _print_agreement(frame)
+    for line in [] if room is None or frame is None else room.agreement_sentences(frame):
+        output().print(line)
     output().print(f"{len(task):,} examples of {task.name}; {subject!r}", style="dim")
     print_notes([*subject.notes, *_notes(table, columns, task)])
     print_run(target.out)
@@ -278,11 +277,3 @@ def _notes(table: hc.HeadTable, columns: list[str], task: Any) -> list[str]:
         elif not other and about.get("corpus", task.name) != task.name:
             notes.append(f"{name} was measured on other texts ({about['corpus']}).")
     return list(dict.fromkeys(notes))
-
-
-def _print_agreement(frame: pd.DataFrame) -> None:
-    """Spearman's correlation of every pair of scores over all heads."""
-    rows: Any = frame[(frame["kind"] == "spearman") & (frame["stack"] == "all")]
-    for row in rows.itertuples():
-        found = row.note or f"{row.value:.2f} [{row.low:.2f}, {row.high:.2f}]"
-        output().print(f"Rank agreement of {row.first} and {row.second}: {found}")

@@ -16,7 +16,6 @@ from headcount.cli.printing import (
     output,
     print_json,
     print_notes,
-    print_rows,
     print_run,
     status,
 )
@@ -122,7 +121,9 @@ def survey_command(
     [dim]cat news.txt | headcount survey bert-base-uncased --text - --json[/dim]
     """
     where = engine.made()
-    _check_best_heads(judge, judging, json)
+    best = plugins.part("best heads")
+    if best is not None:
+        best.check_best_heads(judge, judging, json)
     with status("Reading the corpus"):
         files = {"treebank": judge.treebank, "coref": judge.coref, "arguments": judging.arguments}
         annotated = read_annotated(files, reading)
@@ -172,14 +173,14 @@ def survey_command(
         # The table, and the verdicts where heads were judged.
         from headcount.records import to_strict
 
-        more = _best_heads_json(table) if judge.best_heads else {}
-        more |= {} if families is None else _families_json(families)
+        more = best.best_heads_json(table) if judge.best_heads else {}
+        more |= {} if families is None else plugins.get("parts", "families").families_json(families)
         if "roles" in table.details:
             more["roles"] = to_strict(table.details["roles"].to_dict("records"))
         print_json(table.to_dict() | more)
         return
     if judge.best_heads:
-        _print_best_heads(table, judge.table_format)
+        best.print_best_heads(table, judge.table_format)
         if judge.table_format == "text":  # a table for a paper is all that its file should hold
             print_run(target.out)
         return
@@ -187,24 +188,10 @@ def survey_command(
     notes += _paths_in_words(table) if asked.explain else []
     _print_survey(table, subject, asked.columns, reading.stacks, notes, every=asked.all)
     if families is not None:
-        _print_families(families)
+        plugins.get("parts", "families").print_families(families)
     print_run(target.out)
     if target.out is None and "roles" in table.details:
         output().print("-o DIR keeps every verdict and figure; --json prints them.", style="dim")
-
-
-def _check_best_heads(judge: RoleArguments, judging: RoleOptions, json: bool) -> None:
-    """Refuse, before the work, a table that no tree could fill, or a format of none."""
-    if judge.best_heads and judge.treebank is None and judging.parser is None:
-        raise UsageError(
-            "--best-heads is of relations, and there are no trees; give --treebank FILE (`sample` "
-            "for the bundled one), or --text FILE --judging parser=NAME."
-        )
-    if judge.table_format != "text" and (json or not judge.best_heads):
-        raise UsageError(
-            f"--table-format {judge.table_format} is for the table of --best-heads, without "
-            "--json; of a run's tables: headcount ls RUN --table relations --format latex."
-        )
 
 
 def _check_columns(columns: list[str] | None, reading: ReadingOptions) -> None:
@@ -239,16 +226,8 @@ def _families(subject: hc.Subject, table: hc.HeadTable, tallies: Sequence[Any]) 
 #: Columns that people see unless they choose, in the order in which a narrow terminal drops
 #: them, the last ones first; they stand in the order of the table.
 WORTH_SEEING = (
-    "confidence",
-    "entropy",
-    "best_offset",
-    "best_offset_share",
-    "previous",
-    "next",
-    "separator",
-    "first",
-    "self",
-    "punctuation",
+    *("confidence", "entropy", "best_offset", "best_offset_share", "previous"),
+    *("next", "separator", "first", "self", "punctuation"),
 )
 
 
@@ -347,53 +326,6 @@ def _print_roles(table: hc.HeadTable, subject: hc.Subject) -> None:
             output().print(str(line), style="dim", markup=False)
 
 
-def _best_heads_json(table: hc.HeadTable) -> dict[str, Any]:
-    from headcount.records import to_strict
-
-    best = hc.roles.best_heads(table.details["relations"])
-    return {"best_heads": to_strict(best.to_dict("records"))}
-
-
-def _print_best_heads(table: hc.HeadTable, format: str) -> None:
-    """Clark's Table 1, for people or to be pasted."""
-    from headcount.records import NA
-
-    best = hc.roles.best_heads(table.details["relations"])
-    if format != "text":
-        shown = plugins.get("parts", "tables").frame_table("relations", best, format)
-        output().print(shown, soft_wrap=True, markup=False)
-        return
-    twin = ["random twin"] if "control" in best else []
-    wide = output().width >= 90 + 13 * len(twin)
-    figures = ["arcs", "accuracy", "95%", "offset", *twin, "p", *["naive"] * wide]
-    rows = []
-    for row in best.to_dict("records"):
-        cells = [f"{row['n']:,.0f}", _percent(row["accuracy"])]
-        cells += [f"{_percent(row['low'])}–{_percent(row['high'])}"]
-        cells += [f"{_percent(row['baseline'])} ({row['offset']:+.0f})"]
-        cells += [_percent(row["control"])] if twin else []
-        cells += [f"{row['p_chosen']:.2g}"]
-        if row["head"] == NA:  # no sentence was left to judge on
-            cells = [NA] * len(cells)
-        cells += [f"{_percent(row['naive_accuracy'])} {row['naive_head']}"] * wide
-        rows.append([row["relation"], row["head"], row["direction"], *cells])
-    print_rows(["relation", "head", "direction", *figures], rows, right=figures)
-    output().print(hc.roles.not_shown(best))
-    output().print(
-        f"{', '.join(_corpora(table))}: head and offset are chosen on one half of the sentences "
-        "and judged on the other. p: one-sided, paired by sentence, Holm over these rows."
-        + wide
-        * " naive: chosen and judged on all.",
-        style="dim",
-    )
-
-
-def _percent(share: float) -> str:
-    from headcount.records import NA
-
-    return NA if share != share else f"{100 * share:.1f}"
-
-
 def _print_patterns(table: hc.HeadTable) -> None:
     """The mean share of each pattern in every layer."""
     shares = plugins.get("parts", "patterns by layer")(table)
@@ -422,39 +354,3 @@ def _sizes(name: str, about: Mapping[str, Any]) -> str:
     number = counts["sentences"]
     named = unit.removesuffix("s") if number == 1 else unit
     return f"{number:,} {named} of {name}, {tokens} tokens"
-
-
-# --- Families of heads on the command line: `survey --families` ---------------------------------
-
-
-def _families_json(found: Any) -> dict[str, Any]:
-    """The figures of each stack, and every head's cluster, place and nearest heads."""
-    from headcount.records import to_strict
-
-    stacks = {
-        stack: {
-            "silhouette": float(found.silhouette[number]),
-            "silhouette_shuffled": found.silhouette_shuffled[number].tolist(),
-            "p": float(found.silhouette_p[number]),
-            "stress": float(found.stress[number]),
-        }
-        for number, stack in enumerate(found.stacks)
-    }
-    heads = {
-        str(head): {
-            "cluster": int(found.cluster[place]),
-            "place": found.mds[place].tolist(),
-            "nearest": {str(other): js for other, js in found.near(head)},
-        }
-        for place, head in enumerate(found.heads)
-    }
-    return {"families": to_strict({"stacks": stacks, "heads": heads})}
-
-
-def _print_families(found: Any) -> None:
-    """The pairs most alike, and a sentence for each stack."""
-    families, console = plugins.get("parts", "families"), output()
-    console.print()
-    console.print(families.draw_nearest(found))
-    for line in families.family_sentences(found):
-        console.print(line)

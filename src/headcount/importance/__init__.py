@@ -6,14 +6,8 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.importance.ablation import ablation_costs
-    from headcount.importance.agreement import (
-        GROUP,
-        by_role,
-        compared,
-        importance_columns,
-        role_sentences,
-    )
     from headcount.importance.examples import (
+        GROUP,
         Arrays,
         BatchWork,
         Measure,
@@ -26,6 +20,7 @@ if TYPE_CHECKING:
         check_score_names,
         check_task,
         column_of,
+        importance_columns,
         options_by_score,
         read_names,
         score,

@@ -6,15 +6,14 @@ Michel et al., NeurIPS 2019, sections 3.2 and 3.3 (one head, all but one); Koval
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-import pandas as pd
 
+from headcount import plugins
 from headcount.errors import StatsError, UsageError
-from headcount.importance.examples import Interrupted, Score, ScoreOptions, origin
+from headcount.importance.examples import GROUP, Interrupted, Score, ScoreOptions, origin
 from headcount.importance.sweeps.interventions import (
     Intervention,
     Mode,
@@ -24,7 +23,7 @@ from headcount.importance.sweeps.interventions import (
 )
 from headcount.importance.sweeps.sweeping import Measured, Sweep, SweepInterrupted, sweep
 from headcount.models import Anatomy, Subject
-from headcount.records import Column, Engine, EngineOptions, Head, HeadTable, Journal
+from headcount.records import Column, Engine, EngineOptions, HeadTable, Journal
 from headcount.stats import Floats, benjamini_hochberg
 from headcount.tasks import Task
 
@@ -84,53 +83,11 @@ def _notes(sweep: Sweep) -> tuple[str, ...]:
     return tuple(notes)
 
 
-# --- The best single head of every layer --------------------------------------------------------
-# Michel et al., NeurIPS 2019, Tables 2 and 3 (head chosen and judged on the same data) and Tables 5
-# and 6 of their appendix (chosen on other data).
-
-#: How the head was chosen: on the examples that it is judged by, or on a half that it is not.
-CHOSEN = ("same examples", "other half")
-
-
-def best_single_heads(found: Sweep, heads: Sequence[Head], *, seed: int = 0) -> pd.DataFrame:
-    """Two rows a layer, from a sweep over the `others` of these heads, corrected over layers.
-
-    The first row is the naive one: the best of many is better than it should be. In the second
-    the head is chosen on a random half of the examples and judged on the other.
-    """
-    parts = [_judged(_cheapest(found, heads), found, CHOSEN[0], seed)]
-    if len(found.baseline) > 1:
-        count = len(found.baseline)
-        first = sorted(random.Random(seed).sample(range(count), count // 2))
-        choosing, judging = found.part(first), found.part(sorted({*range(count)} - {*first}))
-        parts.append(_judged(_cheapest(choosing, heads), judging, CHOSEN[1], seed))
-    return pd.concat(parts, ignore_index=True)
-
-
-def _cheapest(found: Sweep, heads: Sequence[Head]) -> dict[Head, int]:
-    """Of every layer the head that costs least alone, and which intervention that is."""
-    costs = np.nan_to_num(np.array(found.costs()), nan=np.inf)
-    layers: dict[tuple[str, int], list[int]] = {}
-    for place, head in enumerate(heads):
-        layers.setdefault((head.stack, head.layer), []).append(place)
-    best = [min(places, key=costs.__getitem__) for places in layers.values()]
-    return {heads[place]: place for place in best}
-
-
-def _judged(best: dict[Head, int], judging: Sweep, chosen: str, seed: int) -> pd.DataFrame:
-    costs = ablation_costs(judging.some(list(best.values())), seed=seed)
-    frame = pd.DataFrame(list(best), columns=["stack", "layer", "head"])
-    figures = {"cost": costs.value, "low": costs.low, "high": costs.high}
-    figures |= {"p": costs.p, "p_adjusted": costs.p_adjusted}
-    return frame.assign(chosen_on=chosen, n=len(judging.baseline), **figures)
-
-
 # --- Ablation importance: how much worse a task goes without a head -----------------------------
 
 Unit = Literal["head", "others", "layer"]
 UNITS: tuple[str, ...] = get_args(Unit)
 
-_GROUP = "How much it matters"
 _P = "The p value of {}, {}."
 
 #: Column, what it means, which way ranks first, and the interventions behind it.
@@ -215,8 +172,9 @@ def _table(subject: Subject, found: Sweep, settings: dict[str, Any], seed: int) 
         layer = {head: row for row, one in enumerate(found.interventions) for head in one.heads}
         rows = [layer[head] for head in subject.heads]
     details = {}
-    if settings["unit"] == "others":
-        details["best_single_heads"] = best_single_heads(found, subject.heads, seed=seed)
+    best = plugins.part("best single heads") if settings["unit"] == "others" else None
+    if best is not None:
+        details["best_single_heads"] = best(found, subject.heads, seed=seed)
     values = {name: costs.value, f"{name}_p": costs.p}
     values |= {f"{name}_p_adjusted": costs.p_adjusted, f"{name}_p_bh": costs.p_bh}
     spread = {key: np.asarray(value)[rows] for key, value in values.items()}
@@ -237,7 +195,7 @@ def _table(subject: Subject, found: Sweep, settings: dict[str, Any], seed: int) 
 
 def _columns(unit: str, found: Sweep) -> list[Column]:
     name, meaning, direction, _ = _BY_UNIT[unit]
-    shared: dict[str, Any] = {"group": _GROUP, "paper": "Michel et al. 2019, section 3"}
+    shared: dict[str, Any] = {"group": GROUP, "paper": "Michel et al. 2019, section 3"}
     corrected = {"p": "uncorrected", "p_adjusted": "after Holm", "p_bh": "after Benjamini-Hochberg"}
     cost = Column(
         name,

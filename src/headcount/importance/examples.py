@@ -39,6 +39,9 @@ from headcount.stats import Floats, Interval
 from headcount.tasks import Task
 from headcount.text import Batch
 
+#: The question that scores answer, in the table's menus.
+GROUP = "How much it matters"
+
 # --- Work that goes batch by batch, each batch a unit of the journal ----------------------------
 
 Arrays = dict[str, np.ndarray]

@@ -10,8 +10,7 @@ from typing import Any
 
 from headcount import plugins
 from headcount.errors import InputError, UsageError
-from headcount.importance.agreement import compared
-from headcount.importance.examples import Interrupted, Score, ScoreOptions, origin
+from headcount.importance.examples import GROUP, Interrupted, Score, ScoreOptions, origin
 from headcount.models import Subject, check_subject
 from headcount.records import (
     Engine,
@@ -283,7 +282,8 @@ class _Work:
         """Compare the scores, and remove the journal where nothing of it is still needed."""
         assert self.table is not None  # one score or more was measured, or found in it
         if self.run is not None and journal is not None:
-            frame = None if columns is None else compared(self.table, columns)
+            room = None if columns is None else plugins.part("agreement")
+            frame = None if room is None else room.compared(self.table, columns)
             if frame is not None:
                 self.run.write_frame("agreement", frame)
             if all(unit.split()[0] in names for unit in journal.done):
@@ -321,3 +321,13 @@ def _opened(run: Run | str | Path | None) -> Any:
     if run is None or isinstance(run, Run):
         return nullcontext(run)
     return Run.open(run)
+
+
+def importance_columns(table: HeadTable) -> list[str]:
+    """The columns that say how much a head matters, and confidence, which often goes with it."""
+    return [
+        name
+        for name in table.names
+        if table.column(name).direction is not None
+        and (table.column(name).group == GROUP or name == "confidence")
+    ]

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.pruning.costs import ModelCosts, model_costs, part_times
     from headcount.pruning.curve import (
+        Order,
+        check_stacks,
         held_out_curves,
+        removable_units,
         removal_table,
         trained_curve,
     )
@@ -17,16 +19,15 @@ if TYPE_CHECKING:
         Goal,
         OutputFolder,
         RankingOptions,
+        ResultOptions,
         TrainingOptions,
         output_folder,
         read_goal,
         removed_counts,
     )
-    from headcount.pruning.order import Order, check_stacks, removable_units
     from headcount.pruning.plan import Orders, Plan, prune_plan
     from headcount.pruning.pruned import Pruned, prune_run
-    from headcount.pruning.remove import prune, read_heads, trial_inputs
-    from headcount.pruning.survival import FUNCTIONS, left_by_layer, left_by_stack, survivors
+    from headcount.pruning.remove import longest_input, prune, read_heads, trial_inputs
     from headcount.pruning.tolerance import (
         at_chance,
         can_go,

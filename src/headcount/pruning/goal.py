@@ -160,6 +160,7 @@ def read_goal(max_loss: float | None, keep: int | None, drop_share: float | None
 
 # --- How heads are ordered ----------------------------------------------------------------------
 
+_result = partial(option, panel="The result")
 _ranking = partial(option, panel="Which heads go first", key_of="ranking")
 
 
@@ -201,6 +202,41 @@ class RankingOptions(WorkOptions):
     random_step: float | None = None
     #: Also after the first few heads: 1, 2, 4, 7, 10.
     fine: bool = False
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """What is written of a pruning, and what of it is looked at.
+
+    >>> ResultOptions(export="zeros").force
+    False
+    """
+
+    export: str | None = _result(
+        None,
+        "WHAT",
+        "Write also DIR/onnx; DIR/zeros: the old size, with zeros for heads; or DIR/gguf, for "
+        "llama.cpp (gguf-q8_0: packed).",
+        choices=("onnx", "zeros", "gguf", "gguf-q8_0"),
+    )
+    verify: str | None = _result(None, "ENGINE", "Try the result in llama.cpp, vllm or onnx.")
+    #: A text or a treebank, also as a value.
+    survey: Any = _result(  # noqa: RUF009
+        None,
+        "FILE",
+        "Survey the whole model and the one that is left, on a text, a treebank (.conllu) or the "
+        "bundled sample: which roles were there and are left; into DIR/survey, DIR/survey-before.",
+        key_of="export",
+        reads=str,
+    )
+    save_dtype: str | None = _result(
+        None,
+        "TYPE",
+        "The dtype of the saved weights; by default that in which they came.",
+        choices=("float32", "bfloat16", "float16"),
+        key_of="export",
+    )
+    force: bool = _result(False, None, "Replace a model that is there.")
 
 
 # --- Where a pruning is written: a folder of its own, in which nothing is replaced without --force

@@ -27,18 +27,20 @@ from headcount.importance import (
     vocabulary_hash,
 )
 from headcount.models import Subject, check_subject
-from headcount.pruning.curve import loss_bounds, measure_curve, point_name
-from headcount.pruning.goal import JOURNAL, Goal, RankingOptions, read_goal, removed_counts
-from headcount.pruning.order import (
+from headcount.pruning.curve import (
     Order,
     Unit,
     candidates,
     check_stacks,
     even_units,
+    loss_bounds,
+    measure_curve,
     ordered,
+    point_name,
     random_scores,
     spared,
 )
+from headcount.pruning.goal import JOURNAL, Goal, RankingOptions, read_goal, removed_counts
 from headcount.pruning.remove import prune
 from headcount.pruning.tolerance import (
     examples_needed,

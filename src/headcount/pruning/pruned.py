@@ -14,15 +14,18 @@ import pandas as pd
 
 from headcount import plugins
 from headcount.errors import RunError, UsageError
-from headcount.importance import by_role
 from headcount.models import Saved, Subject
-from headcount.pruning.costs import ModelCosts, model_costs
 from headcount.pruning.curve import removal_table
 from headcount.pruning.cut import keeps
-from headcount.pruning.goal import JOURNAL, OutputFolder, RankingOptions, TrainingOptions
+from headcount.pruning.goal import (
+    JOURNAL,
+    OutputFolder,
+    RankingOptions,
+    ResultOptions,
+    TrainingOptions,
+)
 from headcount.pruning.plan import Plan, plan_of_heads, prune_plan
-from headcount.pruning.remove import longest_input, prune, read_heads
-from headcount.pruning.survival import role_survival
+from headcount.pruning.remove import prune, read_heads
 from headcount.pruning.tolerance import can_go, in_points, lost_at, unit_of
 from headcount.records import (
     Engine,
@@ -32,13 +35,11 @@ from headcount.records import (
     Run,
     json_decode,
     json_encode,
+    old_keywords,
     provenance,
     write_bytes,
 )
-from headcount.surveys import Corpora, ReadingOptions, ShardWork, read_corpora, sample_for
-from headcount.surveys import survey as run_survey
 from headcount.tasks import LanguageModelling, Task, continued
-from headcount.text import Corpus
 
 # --- A whole pruning into a folder --------------------------------------------------------------
 
@@ -54,10 +55,10 @@ class Pruned:
     small: Subject | None
     #: By what was saved: "model", "onnx", "zeros"; empty for a dry run.
     saved: dict[str, Saved]
-    #: Before and after: parameters, operations of a forward, bytes of the cache a token.
-    costs: tuple[ModelCosts, ModelCosts]
+    #: Before and after, `ModelCosts` of the room `bench`; empty without it.
+    costs: tuple[Any, ...]
     notes: tuple[str, ...]
-    #: What heads with a role matter, where roles are known: `importance.by_role`.
+    #: What heads with a role matter, where roles are known: `by_role` of the room `agreement`.
     function: pd.DataFrame | None = None
     #: The survey of the model that is left, where one was asked for; its details have what became
     #: of the roles that were there, `role_survival`.
@@ -68,6 +69,7 @@ class Pruned:
     before: HeadTable | None = None
 
 
+@old_keywords(result=ResultOptions)
 def prune_run(
     subject: Subject,
     task: Task | None,
@@ -76,15 +78,11 @@ def prune_run(
     gates: TrainingOptions | None = None,
     heal: TrainingOptions | None = None,
     place: OutputFolder | None = None,
-    export: str | None = None,
-    verify: str | None = None,
-    save_dtype: str | None = None,
-    force: bool = False,
+    result: ResultOptions | None = None,
     batch_size: int = 16,
     seed: int = 0,
     engine: Engine | EngineOptions | str | None = None,
     draw: Callable[[Plan, Path], list[str]] | None = None,
-    survey: Any = None,
     **how: Any,
 ) -> Pruned:
     """Plan a pruning, cut the heads out, and save the model that is left in `place`.
@@ -92,36 +90,26 @@ def prune_run(
     `heads` are removed as they are named; with `gates` a training closes them, and `how` are the
     options of `gates_plan`; else those of `prune_plan`. With `heal` the model that is left is
     trained too. Without a `place` nothing is written; `draw` makes a picture of the curve there and
-    gives notes. `survey` is a text or a treebank on which the whole model and the one that is left
-    are surveyed, as figure 8 of Voita et al. 2019 needs; roles that a `table` of `how` has of the
-    same model, text and settings are not measured again. What was measured is kept until the last
-    record is written: the same call goes on after a kill, wherever that was.
+    gives notes. `result` (`ResultOptions`) says what is written: another `export`, weights of
+    `save_dtype`, with `force` in place of a model that is there. Its `survey` is a text or a
+    treebank on which the whole model and the one that is left are surveyed, as figure 8 of Voita et
+    al. 2019 needs; roles that a `table` of `how` has of the same model, text and settings are not
+    measured again. What was measured is kept until the last record is written: the same call goes
+    on after a kill, wherever that was.
     """
-    read = None if survey is None else _survey_text(subject, survey)  # a bad file shows at once
-
-    def surveyed(one: Subject) -> HeadTable:
-        """The roles of a model's heads, judged on that model; what is done outlives a kill."""
-        kept = None if place is None else place.training / "survey" / one.weights_hash
-        # Of a stack all layers may have gone.
-        assert read is not None
-        paired = isinstance(read.text, Corpus) and read.text.paired
-        alone = "cross" in subject.anatomy.stacks and not paired  # then the encoder is looked at
-        stacks = [s for s in one.anatomy.stacks if s == "enc" or not alone]
-        return run_survey(
-            one,
-            read.text,
-            treebank=read.treebank,
-            roles=True,
-            reading=ReadingOptions(stacks=stacks, batch_size=batch_size),
-            run=ShardWork(folder=kept),
-        )
+    wanted = result or ResultOptions()
+    export, force, judging = wanted.export, wanted.force, None
+    tried = plugins.part("verify")(wanted.verify, export) if wanted.verify else None
+    if wanted.survey is not None:
+        kept = None if place is None else place.training / "survey"
+        room = plugins.get("parts", "agreement")
+        judging = room.RolesLeft.on(subject, wanted.survey, batch_size, kept)
 
     def resumed(training: TrainingOptions, kind: str) -> TrainingOptions:
         checkpoint = None if place is None else place.training / kind
         return replace(training, checkpoint=checkpoint)
 
     notes: list[str] = []
-    tried = plugins.part("verify")(verify, export) if verify else None
     training: Any = plugins.get("parts", "training") if gates or heal else None
     with _warnings_into(notes), _run_at(place, task, subject, force) as run:
         common: dict[str, Any] = {"run": run, "batch_size": batch_size, "seed": seed}
@@ -160,30 +148,26 @@ def prune_run(
                 if small is not None:
                     about = card_of(subject, small, going, plan)
                     how_saved: dict[str, Any] = {"force": may_replace, "about": about}
-                    saved["model"] = small.save(place.model, dtype=save_dtype, **how_saved)
+                    saved["model"] = small.save(place.model, dtype=wanted.save_dtype, **how_saved)
                 if small is not None and export is not None:
                     folder = place.folder / export
                     saved[export] = small.save(folder, export=export, **how_saved)
                 notes += [] if draw is None or plan is None else draw(plan, place.picture)
                 notes += [tried(small, saved)] if tried and small else []
-            if read is not None and small is not None:
-                after = surveyed(small)
-                if known is None or not _same_survey(known, subject, after):
-                    known = surveyed(subject)
-                else:
-                    notes.append("The roles before are those that the run of --scores has.")
-                before, was, now = known, known.details["roles"], after.details["roles"]
-                after.details["role_survival"] = role_survival(was, now, subject.heads, small.heads)
+            if judging is not None and small is not None:
+                before, after, told = judging.of(small, known)
+                known = before
+                notes += told
                 if place is not None:
                     before.save(place.before, replace=True)
                     after.save(place.survey, replace=True)
             function = _record(run, subject, plan, going, known, saved, how)
             if place is not None:
                 place.training.remove_all()
-    tokens = min(128, longest_input(subject) or 128)
-    costs = model_costs(subject, tokens), model_costs(small or subject, tokens)
-    told = tuple(dict.fromkeys(notes))
-    return Pruned(going, plan, small, saved, costs, told, function, after, said, before)
+    counted = plugins.part("costs")
+    costs = () if counted is None else counted(subject, small or subject)
+    said_of = tuple(dict.fromkeys(notes))
+    return Pruned(going, plan, small, saved, costs, said_of, function, after, said, before)
 
 
 def _warned(
@@ -257,24 +241,6 @@ def card_of(
             "on it."
         )
     return told
-
-
-def _survey_text(subject: Subject, corpus: Any) -> Corpora:
-    """What a survey of roles reads: "sample", or any corpus."""
-    return read_corpora(sample_for(subject, corpus, "treebank"))
-
-
-def _same_survey(known: HeadTable, subject: Subject, after: HeadTable) -> bool:
-    """Whether a table has the roles of the whole model, judged as those that are left were."""
-    if "roles" not in known.details or "control" in known.details or known.heads != subject.heads:
-        return False
-
-    def how(about: dict[str, Any]) -> list[Any]:
-        data = [one["data"] for one in about.get("corpora", {}).values()]
-        return [data, about.get("convention"), about.get("seed") or 0, about.get("settings")]
-
-    about = {**known.provenance, **known.origins.get("role", {})}
-    return about.get("weights") == subject.weights_hash and how(about) == how(after.provenance)
 
 
 @contextmanager
@@ -377,7 +343,8 @@ def _function(table: HeadTable, known: HeadTable | None) -> pd.DataFrame | None:
     """Whether heads with a role matter, and go later, by the roles that are known."""
     if known is not None and "roles" in known.details and known.heads == table.heads:
         table = known.join(table, replace=True)
-    return by_role(table) if "roles" in table.details else None
+    room = plugins.part("agreement") if "roles" in table.details else None
+    return None if room is None else room.by_role(table)
 
 
 @contextmanager

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         engine_of,
         told,
     )
-    from headcount.records.exhibits import SIDES, Exhibit, Text, read_exhibits, write_exhibits
     from headcount.records.files import (
         InnerPath,
         is_leftover,
@@ -50,14 +49,15 @@ if TYPE_CHECKING:
     )
     from headcount.records.journal import Journal, JournaledCounts
     from headcount.records.options import (
+        Renamed,
         WorkOptions,
         as_value,
         names,
+        old_keywords,
         option,
     )
-    from headcount.records.parquet import parquet_batches, unpacked_size
+    from headcount.records.parquet import npz_bytes, parquet_batches, read_npz, unpacked_size
     from headcount.records.provenance import hash_strings, version
-    from headcount.records.renamed import Renamed, old_keywords
     from headcount.records.rendering import (
         Brief,
         Drawn,
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     from headcount.records.table import HeadTable
     from headcount.records.watching import (
         Bars,
-        Progress,
         Steps,
         announce,
         few_collected,

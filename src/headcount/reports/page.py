@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +18,13 @@ from headcount import plugins
 from headcount.errors import RunError, UsageError
 from headcount.models import Subject
 from headcount.pruning import read_tolerance
-from headcount.records import HeadTable, Run, write_bytes
-from headcount.reports.parts import argument, look, numbers, scoreboard, title, verdicts, wording
-from headcount.reports.parts.numbers import Fineness, Source, read_source
+from headcount.records import HeadTable, Run, version, write_bytes
+from headcount.reports.options import Fineness
+from headcount.reports.parts import argument, curve, look, numbers, verdicts
+from headcount.reports.parts.numbers import Source, read_source
 
 if TYPE_CHECKING:
     from headcount.reports.stories import StageStatus
-
 
 # --- Everything the page shows, as one JSON value -----------------------------------------------
 
@@ -43,12 +43,14 @@ _TITLES = {
 }
 
 
-def page_data(
-    source: Source,
-    other: Source | None = None,
-    maps: Fineness = "fine",
-    tolerance: str | None = None,
-) -> dict[str, Any]:
+#: What rooms tell the page, where none does.
+_NOT_TOLD: dict[str, Any] = {
+    **dict.fromkeys(("relations", "map", "agreement", "compare", "strip")),
+    **{"function": {}, "jobs": [], "lesions": [], "exhibits": []},
+}
+
+
+def page_data(source: Source) -> dict[str, Any]:
     """The parts of the page, each None or empty where the run does not hold it."""
     data: dict[str, Any] = {
         "model": source.model,
@@ -59,37 +61,24 @@ def page_data(
         "roles": verdicts.role_part(source),
         "columns": numbers.column_part(source),
         "words": numbers.text_columns(source),
-        "relations": verdicts.relation_part(source),
-        "map": verdicts.pair_part(source),
-        "agreement": scoreboard.agreement_part(source),
-        "function": scoreboard.function_part(source),
-        "curve": scoreboard.curve_part(source),
-        "jobs": title.job_part(source),
-        "lesions": verdicts.lesion_part(source),
-        "exhibits": verdicts.exhibit_part(source) if maps != "none" else [],
-        "compare": scoreboard.compare_part(source, other),
+        "curve": curve.curve_part(source),
         "examples": _examples(source),
-        "provenance": wording.provenance_part(source),
-        "commands": wording.commands(source),
-        "missing": wording.missing_part(source),
+        "provenance": provenance_part(source),
+        "commands": commands(source),
+        "missing": missing_part(source),
         "ramps": look.ramps(),
+        **_NOT_TOLD,
+        **{name: view(source) for name, view in plugins.every("views").items()},
     }
-    strip = plugins.part("strip")
-    data["strip"] = None if strip is None else strip(source, tolerance)
     data["times"] = data["strip"] and data["strip"].pop("times")
     data["misses"] = verdicts.miss_part(source, data["roles"])
-    data |= {"costly": argument.costly(data), "go": scoreboard.could_go(source, tolerance)}
+    data |= {"costly": argument.costly(data), "go": curve.could_go(source)}
     return data | {
-        "headline": title.headline(data),
+        "headline": argument.headline(data),
         "about": argument.about(data),
         "path": argument.path_part(data),
         "opening": argument.opening(data),
     }
-
-
-def finding(source: Source) -> str:
-    """The title of a run's page."""
-    return str(page_data(source, maps="none")["headline"])
 
 
 def split_numbers(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -166,34 +155,10 @@ def _examples(source: Source) -> dict[str, Any]:
 
 #: The modules of the page in the order in which they are joined: each uses those before it.
 MODULES = (
-    *(
-        "dom",
-        "data",
-        "colour",
-        "chart",
-        "state",
-        "glyph",
-        "save",
-        "compare",
-        "headline",
-        "together",
-        "jobs",
-    ),
-    *(
-        "survivors",
-        "changes",
-        "grid",
-        "legend",
-        "maps",
-        "lesions",
-        "gallery",
-        "evidence",
-        "links",
-        "attention",
-        "dossier",
-        "scores",
-    ),
-    *("relations", "similar", "resemblance", "agreement", "pruning", "provenance", "main"),
+    *("dom", "data", "colour", "chart", "state", "glyph", "save", "compare"),
+    *("headline", "together", "jobs", "survivors", "changes", "grid", "legend", "maps"),
+    *("lesions", "gallery", "evidence", "links", "attention", "dossier", "scores", "relations"),
+    *("similar", "resemblance", "agreement", "pruning", "provenance", "main"),
 )
 #: Only in pages of two runs.
 _OF_TWO = ("compare", "changes")
@@ -207,14 +172,9 @@ _LEFT_OUT = re.compile(r"^(?:import [^;]*;\n|export | *//[^\n]*\n)", re.MULTILIN
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 
 
-def page_html(
-    source: Source,
-    other: Source | None = None,
-    maps: Fineness = "fine",
-    tolerance: str | None = None,
-) -> str:
+def page_html(source: Source) -> str:
     """The page as text. The template is filled once, so data is never searched for holes."""
-    data = page_data(source, other, maps, tolerance)
+    data = page_data(source)
     code, looks = script(two=data["compare"] is not None), style()
     words, lists = split_numbers(data)
     parts = {
@@ -224,7 +184,7 @@ def page_html(
         "length": "long" if len(words["headline"]) > _LONG else "short",
         "style": looks,
         "data": numbers.safe_json(words),
-        "packed": "\n".join(_packed(lists, source, maps)),
+        "packed": "\n".join(_packed(lists, source)),
         "script": code,
     }
     return _HOLE.sub(lambda hole: parts[hole[1]], look.asset("page.html"))
@@ -241,10 +201,11 @@ def style() -> str:
     return look.role_css() + "".join(look.asset(f"{name}.css") for name in STYLES)
 
 
-def _packed(lists: dict[str, Any], source: Source, maps: Fineness) -> Iterator[str]:
+def _packed(lists: dict[str, Any], source: Source) -> Iterator[str]:
     """The long lists of numbers and the maps, one element each, inflated by the page."""
     blocks = [("numbers", numbers.deflated(numbers.safe_json(lists).encode("ascii")))]
-    for name, packed in [*blocks, *verdicts.map_blocks(source, maps)]:
+    exhibits = plugins.part("exhibits")
+    for name, packed in [*blocks, *(exhibits.map_blocks(source) if exhibits else ())]:
         yield f'<script type="text/plain" id="{name}">{packed}</script>'
 
 
@@ -356,7 +317,126 @@ def report(
     allowed = None if tolerance is None else str(read_tolerance(tolerance))
     source = read_source(run_or_table, exhibits=exhibits and maps != "none")
     other = None if compare is None else read_source(compare, exhibits=False)
-    write_bytes(place, page_html(source, other, maps, allowed).encode("utf-8"))
+    source = replace(source, other=other, maps=maps, tolerance=allowed)
+    write_bytes(place, page_html(source).encode("utf-8"))
     if isinstance(run_or_table, HeadTable):
         return Report(place)
     return Report(place, run_or_table.path if isinstance(run_or_table, Run) else Path(run_or_table))
+
+
+# --- Where the numbers come from, and what was not measured ---------------------------------------
+
+# --- Where the numbers come from ----------------------------------------------------------------
+
+
+def provenance_part(source: Source) -> list[list[Any]]:
+    """Pairs of a name and its value, in the order in which they are read."""
+    facts = source.table.provenance
+    subject = facts.get("subject") or {}
+    count = subject.get("parameters")
+    size = f"{count / 1e6:.1f} M parameters" if count else None
+    model = facts.get("model"), subject.get("class"), size, subject.get("dtype")
+    rows: list[list[Any]] = [
+        ["Model", _joined(*model)],
+        ["Weights", facts.get("weights") or subject.get("weights_hash")],
+        ["Revision", facts.get("revision")],
+        ["Texts", _joined(facts.get("corpus"), _counted(facts))],
+        ["Texts, hash", facts.get("data")],
+        ["Convention", facts.get("convention")],
+        ["Seed", facts.get("seed")],
+        ["Made", _joined(facts.get("time"), facts.get("platform"))],
+        ["Versions", ", ".join(f"{k} {v}" for k, v in (facts.get("versions") or {}).items() if v)],
+        ["This page", f"headcount {version()}"],
+    ]
+    rows += [[f"Stage {name}", _stage(stage)] for name, stage in _stages(source).items()]
+    rows += [[f"Probe {row['probe']}", _probe(row)] for row in _probes(source)]
+    rows += [["Remark", remark] for remark in dict.fromkeys(facts.get("remarks") or [])]
+    rows += [["Remark", note] for note in source.record.get("notes", [])]
+    return [[name, str(value)] for name, value in rows if value not in (None, "")]
+
+
+def commands(source: Source) -> list[str]:
+    """Every command that wrote into the run, once."""
+    own = [stage.get("provenance", {}).get("command") for stage in _stages(source).values()]
+    found = [source.table.provenance.get("command"), *own]
+    return list(dict.fromkeys(str(command) for command in found if command))
+
+
+#: What a run may hold: its title, and the command that measures it.
+_MEASURED = {
+    "roles": ("Roles", "headcount survey MODEL --treebank FILE -o RUN"),
+    "relations": ("Relations of words", "headcount survey MODEL --treebank FILE -o RUN"),
+    "ablation": (
+        "What removing a head costs",
+        "headcount score MODEL --task ... --by ablation -o RUN",
+    ),
+    "gradient": ("Gradient importance", "headcount score MODEL --task ... --by gradient -o RUN"),
+    "curve": ("Pruning curve", "headcount prune MODEL --task ... -o DIR"),
+    "gates": ("What learned gates free", "headcount report MODEL --gates"),
+    "healed": ("What healing gives back", "headcount report MODEL --heal"),
+    "pairs": ("Which heads resemble one another", "headcount report MODEL"),
+    "agreement": (
+        "Agreement of measures",
+        "headcount score MODEL --task ... --by gradient,ablation -o RUN",
+    ),
+    "exhibits": ("Exhibits", "headcount report MODEL, without --no-exhibits"),
+    "pattern": ("Patterns of maps", "headcount survey MODEL --text FILE --patterns -o RUN"),
+    "probe_weight": (
+        "Weight in the attention-only probe",
+        "headcount probe MODEL --treebank FILE --test FILE -o RUN",
+    ),
+}
+
+
+def missing_part(source: Source) -> list[list[str]]:
+    """What a run may hold and this one does not: its key, its title, and how to measure it."""
+    there = {*source.table.names, *(name for name in source.frames if len(source.frames[name]))}
+    there |= {"roles"} & source.frames.keys()  # judged, though no head may have one
+    there |= {name for name in ("pairs", "exhibits") if getattr(source, name)}
+    return [[key, *words] for key, words in _MEASURED.items() if key not in there]
+
+
+def _probes(source: Source) -> list[dict[Any, Any]]:
+    frame = source.frame("probes")
+    return [] if frame is None or "uas" not in frame else frame.to_dict("records")
+
+
+def _probe(row: dict[Any, Any]) -> str:
+    """How well trees are read from nothing but attention."""
+    bounds = f" [{row['low']:.3f}, {row['high']:.3f}]" if "low" in row and "high" in row else ""
+    return f"UAS {row['uas']:.3f}{bounds}, n = {row.get('n', '?')}"
+
+
+def _stages(source: Source) -> dict[str, dict[str, Any]]:
+    return dict(source.record.get("stages") or {})
+
+
+def _stage(stage: dict[str, Any]) -> str:
+    task = _part(_part(stage, "provenance"), "task")
+    settings = _part(stage, "settings")
+    kept = ("metric", "mode", "convention", "steps")
+    how = [f"{key} {settings[key]}" for key in kept if settings.get(key)]
+    examples = f"{task['examples']} examples" if task.get("examples") else None
+    seconds = f"{stage['seconds']:.0f} s" if stage.get("seconds") else None
+    return _joined(task.get("data"), examples, *how, seconds)
+
+
+def _part(of: Any, name: str) -> dict[str, Any]:
+    """A part of a record; nothing where the record is damaged there."""
+    found = of.get(name) if isinstance(of, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _counted(facts: dict[str, Any]) -> str:
+    counts = facts.get("counts") or {}
+    tokens = counts.get("tokens")
+    total = sum(tokens.values()) if isinstance(tokens, dict) else tokens
+    rows = counts.get("sentences") or counts.get("rows")
+    return _joined(
+        f"{rows:,} {facts.get('unit') or 'sentences'}" if rows else None,
+        f"{total:,} tokens" if total else None,
+    )
+
+
+def _joined(*parts: Any) -> str:
+    return ", ".join(str(part) for part in parts if part not in (None, ""))

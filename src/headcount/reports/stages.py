@@ -22,14 +22,12 @@ from headcount import importance, plugins, tasks
 from headcount.models import Subject
 from headcount.pruning import can_go, read_tolerance, removed_counts
 from headcount.records import (
-    Column,
     Engine,
     Head,
     HeadTable,
     Journal,
     Run,
 )
-from headcount.reports.parts.numbers import metric_title
 from headcount.surveys import PassOptions, ReadingOptions, RoleOptions, ShardWork, run_pass, survey
 from headcount.tasks import Task, Translation
 from headcount.text import Corpus, texts_of
@@ -313,29 +311,6 @@ def score_stage(
     return StoryStage(f"score-{name}", title, settings, work, task, runs)
 
 
-def agreement_stage(context: StoryContext) -> StoryStage:
-    """Whether the measures rank heads alike."""
-
-    def work() -> list[str]:
-        frame = importance.compared(context.run.read_table()) if context.run.has_table else None
-        if frame is None:
-            return ["There are not two measures of importance to compare."]
-        context.run.write_frame("agreement", frame)
-        return []
-
-    stages = context.run.stages
-    settings = {name: stages[name]["finished"] for name in stages if name.startswith("score-")}
-    why = context.why_no_task
-    title = "Whether the measures agree"
-    return StoryStage("agreement", title, settings, work, why_not=why, derived=True)
-
-
-# --- What the most important heads cost by the task's own metric --------------------------------
-
-#: Heads that are tried in a quick story, and the multiplications it may take.
-_FEW, _OWN_BUDGET = 6, 3e11
-
-
 def own_metric(context: StoryContext) -> Task | None:
     """The story's task with what people judge it by; None where the loss is all there is."""
     task = context.task
@@ -344,86 +319,6 @@ def own_metric(context: StoryContext) -> Task | None:
     if isinstance(task, Translation) and task.metric.name == "loss":
         return replace(tasks.translation(task.examples, metric="bleu"), name=task.name)
     return None if task.metric.name == "loss" else task
-
-
-def own_metric_stage(context: StoryContext) -> StoryStage:
-    """The heads whose ablation costs most loss, tried by what people judge the task by."""
-    whole = own_metric(context)
-    if whole is None:
-        title = "What the most important heads cost the task"
-        why = context.why_no_task or "the task has no metric besides its loss"
-        return StoryStage("own-metric", title, why_not=why)
-    count = len(context.heads) if context.thorough else _FEW
-    each = (7.0 if whole.generates else 1.0) * (count + 1)
-    task = context.afforded(whole, each, _OWN_BUDGET)
-    settings = {**context.about_task(task), "heads": count}
-
-    def work() -> list[str]:
-        table = context.run.read_table()
-        worth = np.nan_to_num(table.numbers("ablation"), nan=-np.inf)
-        heads = sorted(table.heads[row] for row in np.argsort(-worth, kind="stable")[:count])
-        with context.journal("own-metric", "own metric", settings) as journal:
-            found = importance.sweep(
-                context.subject,
-                task,
-                [importance.Intervention([head]) for head in heads],
-                metric="task",
-                batch_size=context.batch_size,
-                journal=journal,
-                engine=context.engine,
-                name="own metric",
-            )
-            context.keep(_own_metric_table(context, task, heads, found))
-        tried = f"{len(heads)} of {len(context.heads)} heads"
-        return [f"{tried}, those whose ablation costs most loss."]
-
-    title = f"What the most important heads cost in {metric_title(task.metric.name)}"
-    runs = ((evaluation_step(context, task), (count + 1.0) * len(task)),)
-    return StoryStage("own-metric", title, settings, work, task, runs)
-
-
-def _own_metric_table(
-    context: StoryContext, task: Task, heads: list[Head], found: importance.Sweep
-) -> HeadTable:
-    """A column that is NA for the heads that were not tried."""
-    costs = importance.ablation_costs(found)
-    name, title = f"ablation_{task.metric.name}", metric_title(task.metric.name)
-    rows = [context.heads.index(head) for head in heads]
-
-    def spread(values: np.ndarray) -> np.ndarray:
-        room = np.full(len(context.heads), np.nan)
-        room[rows] = values
-        return room
-
-    about: dict[str, Any] = {"paper": "Michel et al. 2019, section 3.2", "group": importance.GROUP}
-    columns = [
-        Column(
-            name,
-            meaning=f"How much {title} falls without the head.",
-            unit=title,
-            more="more important",
-            format="+.3g",
-            diverging=True,
-            **about,
-        ),
-        Column(
-            f"{name}_p_adjusted",
-            meaning=f"The p value of {name}, after Holm over the heads that were tried.",
-            range=(0, 1),
-            format=".2g",
-            **about,
-        ),
-    ]
-    settings = {"metric": task.metric.name, "baseline": found.baseline.value, "mode": "zero"}
-    return HeadTable.of(
-        context.heads,
-        {name: spread(costs.value), f"{name}_p_adjusted": spread(costs.p_adjusted)},
-        columns,
-        low={name: spread(costs.low)},
-        high={name: spread(costs.high)},
-        notes={name: "; ".join(["only the heads whose ablation costs most loss", *costs.notes])},
-        provenance=importance.origin(context.subject, task, settings=settings, remarks=found.notes),
-    )
 
 
 # --- How far heads can go -----------------------------------------------------------------------
@@ -530,27 +425,6 @@ def can_go_stage(context: StoryContext) -> StoryStage:
     return StoryStage("can-go", title, settings, work, derived=True)
 
 
-# --- Do heads with a role matter more, and go later? --------------------------------------------
-
-
-def function_stage(context: StoryContext) -> StoryStage:
-    """Importance and removal of heads with a role against others of their layer."""
-
-    def work() -> list[str]:
-        found = importance.by_role(context.run.read_table(), seed=context.seed or 0)
-        context.run.write_frame("function", found)
-        return importance.role_sentences(found)
-
-    stages, needed = context.run.stages, ("survey", "curve")
-    settings = {
-        name: stages[name]["finished"]
-        for name in stages
-        if name in needed or name.startswith("score-")
-    }
-    title = "Whether heads with a role matter more"
-    return StoryStage("function", title, settings, work, why_not=context.why_no_task, derived=True)
-
-
 # --- All stages ---------------------------------------------------------------------------------
 
 
@@ -567,9 +441,7 @@ class StageMaker:
 
 SURVEY = StageMaker(survey_stage)
 GRADIENT, ABLATION = StageMaker(gradient_stage), StageMaker(ablation_stage)
-OWN_METRIC, AGREEMENT = StageMaker(own_metric_stage), StageMaker(agreement_stage)
 CURVE, CAN_GO = StageMaker(curve_stage), StageMaker(can_go_stage)
-FUNCTION = StageMaker(function_stage)
 
 
 def stages_of(context: StoryContext) -> Iterator[StoryStage]:

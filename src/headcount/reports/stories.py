@@ -20,7 +20,6 @@ from headcount.pruning import GATE_STEPS, HEAL_STEPS, read_tolerance
 from headcount.records import (
     Engine,
     EngineOptions,
-    HeadTable,
     Run,
     announce,
     engine_of,
@@ -30,8 +29,9 @@ from headcount.records import (
     version,
     working,
 )
+from headcount.reports.options import PageOptions, StoryOptions
 from headcount.reports.page import Report, check_page, report
-from headcount.reports.parts.numbers import Fineness, read_source
+from headcount.reports.parts.numbers import read_source
 from headcount.reports.stages import StoryContext, StoryStage, stages_of
 from headcount.surveys import read_corpora, sample_for
 from headcount.tasks import Task, natural_task, own_output
@@ -62,7 +62,7 @@ class StageStatus:
 _EVERY_STAGE = " Every stage takes {limit:,} examples; without --limit, as many as stay quick."
 
 
-@old_keywords()
+@old_keywords(measuring=StoryOptions, drawing=PageOptions)
 def story(
     model: Subject | str | Path | None = None,
     run: str | Path | None = None,
@@ -72,17 +72,9 @@ def story(
     treebank: Any = None,
     coref: Any = None,
     task: Task | None = None,
-    limit: int | None = None,
-    seed: int | None = None,
-    batch_size: int | None = None,
-    thorough: bool = False,
-    gates: bool | int = False,
-    heal: bool | int = False,
-    tolerance: str | float | None = None,
+    measuring: StoryOptions | None = None,
+    drawing: PageOptions | None = None,
     replace: bool = False,
-    exhibits: bool = True,
-    maps: Fineness = "fine",
-    compare: HeadTable | Run | str | Path | None = None,
     engine: Engine | EngineOptions | str | None = None,
     **loading: Any,
 ) -> Report:
@@ -103,23 +95,26 @@ def story(
 
     `run` is by default ``run/``, or ``run-MODEL/``; the same call goes on with it. What was
     measured there otherwise (other texts, settings or version) is refused, unless `replace` clears
-    it. A quick story takes as many examples as the size of the model allows; `thorough` takes all,
-    and `limit` so many: the first, or with a `seed` a random sample. `tolerance` is the loss that
-    may be when heads go: points ("0.5"), percent ("1%"), or by metric ("bleu=0.5,loss=1%"); by
-    default one point of accuracy, F1 and correlations, half a point of BLEU and chrF, and 1% of
-    losses. With `gates` it is also measured which heads gates choose that learn on frozen weights,
-    and with `heal` what the rest gains from training on, each at four sizes of the model; a number
-    is that of training steps (500 and 200). `exhibits`, `maps` and `compare` are those of
-    `hc.report`. Surveys, scores and the curve are measured in this process or by the workers of an
+    it. A quick story takes as many examples as the size of the model allows. `measuring`
+    (`hc.StoryOptions`): `thorough` takes all, and `limit` so many: the first, or with a `seed` a
+    random sample; `tolerance` is the loss that may be when heads go: points ("0.5"), percent
+    ("1%"), or by metric ("bleu=0.5,loss=1%"); by default one point of accuracy, F1 and
+    correlations, half a point of BLEU and chrF, and 1% of losses. With `gates` it is also measured
+    which heads gates choose that learn on frozen weights, and with `heal` what the rest gains from
+    training on, each at four sizes of the model; a number is that of training steps (500 and 200).
+    `drawing` (`hc.PageOptions`) has `exhibits`, `maps` and `compare` of `hc.report`. Surveys,
+    scores and the curve are measured in this process or by the workers of an
     `engine` ("ray", `RayEngine(...)`), with the same numbers.
 
     The report's `stages` say what was done, kept from before, or left out and why.
     """
-    check_page(page, maps)
+    asked, shown = measuring or StoryOptions(), drawing or PageOptions()
+    limit, seed, batch_size = asked.limit, asked.seed, asked.batch_size
+    check_page(page, shown.maps)
     where = engine_of(engine)
-    allowed = str(read_tolerance(tolerance)) or None
-    if compare is not None:
-        read_source(compare, exhibits=False)  # what cannot be read is refused before the work
+    allowed = str(read_tolerance(asked.tolerance)) or None
+    if shown.compare is not None:
+        read_source(shown.compare, exhibits=False)  # refused before the work, if it cannot be read
     corpora = _read_texts(text, treebank, coref, limit, seed)
     if task is not None and limit is not None:
         task = task.limit(limit, seed)
@@ -129,14 +124,14 @@ def story(
             kept.clear()
         own_text = bool(corpora)
         corpora = corpora or _sample(subject, limit=limit, seed=seed)
-        corpora, why = _translated(subject, corpora, batch_size or 16)
+        corpora, why = _translated(subject, corpora, asked.examples)
         if task is not None:
             task.check(subject)
             why = ""
         elif not why:
             task, why = _natural_task(subject, corpora["texts"])
-        if task is None and (gates or heal):
-            what = "Gates have" if gates else "Healing has"
+        if task is None and (asked.gates or asked.heal):
+            what = "Gates have" if asked.gates else "Healing has"
             raise UsageError(f"{what} nothing to learn from: {why}.")
         context = StoryContext(
             kept,
@@ -145,24 +140,24 @@ def story(
             own_text=own_text,
             task=task,
             why_no_task=why,
-            thorough=thorough,
+            thorough=asked.thorough,
             tolerance=allowed,
             limit=limit,
             seed=seed,
-            batch_size=batch_size or 16,
+            batch_size=asked.examples,
             texts_at_once=batch_size,
             engine=where,
-            gates=GATE_STEPS if gates is True else int(gates),
-            heal=HEAL_STEPS if heal is True else int(heal),
+            gates=asked.steps("gates", GATE_STEPS),
+            heal=asked.steps("heal", HEAL_STEPS),
         )
         context.begin()
-        check_stages(context, exhibits=exhibits)
+        check_stages(context, exhibits=shown.exhibits)
         announce(repr(subject))
         if not where.remote and (seconds := expected_seconds(context)) > 5:
-            every = "" if limit is None or thorough else _EVERY_STAGE.format(limit=limit)
+            every = "" if limit is None or asked.thorough else _EVERY_STAGE.format(limit=limit)
             announce(f"About {in_words(seconds)} on this machine.{every}")
-        stages = run_story(context, exhibits=exhibits)
-    written = report(kept, page, exhibits=exhibits, maps=maps, compare=compare)
+        stages = run_story(context, exhibits=shown.exhibits)
+    written = report(kept, page, **vars(shown))
     return Report(written.path, written.run, tuple(stages))
 
 

@@ -18,17 +18,22 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.stats.agreement import (
+        CORRELATIONS,
+        Agreement,
         Kind,
-        agreement_matrix,
         correlate_weighted,
         rank_agreement,
-        rank_difference,
+        why_none,
     )
     from headcount.stats.bootstrap import (
         bootstrap_difference,
         bootstrap_interval,
         jackknife_interval,
+        mean_interval,
+        median_interval,
         quantiles,
+        ratio_interval,
+        wilson_interval,
     )
     from headcount.stats.corrections import (
         Correction,
@@ -37,12 +42,6 @@ if TYPE_CHECKING:
         check_resolution,
         floor,
         holm,
-    )
-    from headcount.stats.intervals import (
-        mean_interval,
-        median_interval,
-        ratio_interval,
-        wilson_interval,
     )
     from headcount.stats.paired import (
         mcnemar,
@@ -68,6 +67,5 @@ if TYPE_CHECKING:
         read_statistics,
         resample_weights,
     )
-    from headcount.stats.silhouette import SilhouetteTest, mean_silhouette, silhouette_test
 
 open_door(__name__)

@@ -15,6 +15,7 @@ from scipy.special import bdtr, ndtri, stdtr, stdtrit
 
 from headcount.errors import StatsError
 from headcount.stats import sample as sampling
+from headcount.stats.bootstrap import ratio_interval
 from headcount.stats.corrections import (
     ALTERNATIVES,
     Alternative,
@@ -23,7 +24,6 @@ from headcount.stats.corrections import (
     check_resolution,
     count_as_far,
 )
-from headcount.stats.intervals import ratio_interval
 
 # --- The sign-flip (paired randomisation) test --------------------------------------------------
 

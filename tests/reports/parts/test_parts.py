@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,8 @@ import headcount as hc
 from headcount.pruning import freed
 from headcount.records.table import HeadTable
 from headcount.reports.page import page_data
-from headcount.reports.parts import scoreboard
+from headcount.reports.parts import numbers
+from headcount.reports.parts.curve import could_go, curve_part, run_tolerance
 from headcount.reports.parts.numbers import (
     Source,
     column_part,
@@ -32,15 +34,12 @@ from headcount.reports.parts.numbers import (
     read_source,
     unpack_column,
 )
-from headcount.reports.parts.scoreboard import (
-    compare_part,
-    could_go,
-    curve_part,
-    freed_sentences,
-    run_tolerance,
-)
-from headcount.reports.parts.verdicts import pair_part, relation_part, role_part
+from headcount.reports.parts.verdicts import role_part
 from headcount.rooms.bench.sizes import strip_part, trained_part
+from headcount.rooms.compare.runs import compare_part
+from headcount.rooms.families.stage import pair_part
+from headcount.rooms.gates.page import freed_sentences
+from headcount.rooms.relations.page import relation_part
 from headcount.surveys.roles.role import with_roles
 
 
@@ -104,14 +103,14 @@ def curve_of(**changes: object) -> Source:
 
 
 def gone(source: Source, tolerance: str | None = None) -> dict[str, object]:
-    found = could_go(source, tolerance) or {}
+    found = could_go(replace(source, tolerance=tolerance)) or {}
     return {name: found[name] for name in ("order", "step", "gone", "metric", "n")}
 
 
 def test_the_bound_of_the_loss_decides_what_can_go() -> None:
     # The interval of the two steps that lose nothing reaches to a loss of 1 BLEU.
     assert gone(curve_of())["gone"] == 0
-    found = could_go(curve_of(), "1")
+    found = could_go(replace(curve_of(), tolerance="1"))
     assert found is not None
     assert (found["order"], found["step"], found["gone"], found["n"]) == (0, 2, 24, 50)
     assert (found["tolerance"], found["bound"], found["visible"]) == (1, 1, 1)
@@ -141,11 +140,11 @@ def test_the_strictest_metric_of_an_order_decides() -> None:
     bleu = made_curve(ENCODER, ["ablation"])
     loss = bleu.assign(metric="loss", more="worse", delta=0.0, delta_high=0.1, p=0.9)
     source = Source(made_table(), frames={"curve": pd.concat([loss, bleu])})
-    found = could_go(source, "1")
+    found = could_go(replace(source, tolerance="1"))
     assert found is not None
     assert [(one["metric"], one["gone"]) for one in found["by"]] == [("BLEU", 24), ("loss", 60)]
     assert (found["metric"], found["order"]) == ("BLEU", 1)
-    said = [one["sentence"] for one in page_data(source, tolerance="1")["go"]["by"]]
+    said = [one["sentence"] for one in page_data(replace(source, tolerance="1"))["go"]["by"]]
     assert said[0].startswith("24 heads can go within 1 BLEU")
     assert said[1].startswith("60 heads can go within 1 nats")
 
@@ -167,9 +166,11 @@ def test_what_was_not_tested_promises_nothing() -> None:
 
 
 def test_the_tolerance_of_a_run_is_that_it_was_told_or_pruned_with() -> None:
-    assert run_tolerance({}) is None
-    assert run_tolerance({"stages": {"prune": {"settings": {"max_loss": 2.0}}}}) == "2.0"
-    assert run_tolerance({"stages": {"can-go": {"settings": {"tolerance": "1%"}}}}) == "1%"
+    asked = {"prune": {"max_loss": 2.0}, "can-go": {"tolerance": "1%"}}
+    for (stage, settings), said in zip(asked.items(), ("2.0", "1%"), strict=True):
+        record = {"stages": {stage: {"settings": settings}}}
+        assert run_tolerance(Source(made_table(), record=record)) == said
+    assert run_tolerance(Source(made_table())) is None
 
 
 def test_held_out_examples_are_preferred() -> None:
@@ -268,7 +269,7 @@ def test_a_frame_of_changes_is_a_comparison() -> None:
     )
     record = {"stages": {"compare": {"settings": {"before": "made", "after": "tuned"}}}}
     source = Source(table, frames={"changes": changes, "role_changes": lost}, record=record)
-    found = compare_part(source, None) or {}
+    found = compare_part(source) or {}
     assert found["name"] == "tuned"
     assert found["columns"] == {
         "entropy": {"values": [1.1, 1.8], "lo": [0, -0.3], "hi": [0.2, -0.1]}
@@ -280,7 +281,7 @@ def test_a_frame_of_changes_is_a_comparison() -> None:
 def test_a_pruned_run_is_compared_by_the_heads_it_kept() -> None:
     table = made_table({"enc": (2, 3)})
     small = table.select([head for head in table.heads if head.layer == 0])
-    found = compare_part(Source(table), Source(small)) or {}
+    found = compare_part(Source(table, other=Source(small))) or {}
     assert found["columns"]["entropy"]["values"][3:] == [None] * 3
 
 
@@ -405,7 +406,7 @@ def test_the_sizes_that_were_timed_say_so() -> None:
 
 
 def known_heads_weights() -> str:
-    place = Path(scoreboard.__file__).parents[2] / "bundle" / "translator" / "known.json"
+    place = Path(numbers.__file__).parents[2] / "bundle" / "translator" / "known.json"
     return str(json.loads(place.read_text())["weights"])
 
 

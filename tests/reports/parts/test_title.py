@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headcount.reports.parts.title import headline, less_likely
+from headcount.reports.parts.argument import headline, less_likely
 
 EMPTY: dict[str, Any] = {
     "model": "mine", "count": 144, "compare": None, "jobs": [], "go": None, "columns": [],

@@ -11,8 +11,8 @@ from report_runs import made_exhibit
 
 import headcount as hc
 from headcount.errors import RunError, UsageError
-from headcount.records.exhibits import read_exhibits
 from headcount.records.run import Run
+from headcount.rooms.exhibits.exhibits import read_exhibits
 
 
 def test_positions_show_every_head_and_the_means_of_layers(full: Path) -> None:

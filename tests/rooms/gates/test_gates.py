@@ -10,7 +10,7 @@ from tiny_subjects import encoder
 
 from headcount.errors import UsageError
 from headcount.models.subject import Subject
-from headcount.pruning.order import removable_units
+from headcount.pruning.curve import removable_units
 from headcount.records.heads import Head
 from headcount.rooms.gates.gates import (
     Gates,

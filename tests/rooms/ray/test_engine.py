@@ -105,7 +105,8 @@ def test_a_story_on_workers_tells_the_same(cluster: Any, tmp_path: Path) -> None
         return run(make, pieces)
 
     two.run = counted  # type: ignore[method-assign]
-    how: dict[str, Any] = {"text": TEXTS[:12], "task": task, "limit": 12, "batch_size": 5}
+    how: dict[str, Any] = {"text": TEXTS[:12], "task": task}
+    how["measuring"] = hc.StoryOptions(limit=12, batch_size=5)
     runs = []
     for name, engine in (("here", None), ("there", two)):
         page = tmp_path / f"{name}.html"

@@ -6,14 +6,15 @@ measured is left out, never guessed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from headcount.reports.parts.look import UD
 from headcount.reports.parts.numbers import printed, unpack_column
-from headcount.reports.parts.title import costs_in_words, does, head_name
 from headcount.reports.parts.verdicts import TOO_FEW
 from headcount.surveys.roles import KINDS
 
@@ -218,3 +219,193 @@ def telling_head(data: Data, worth: list[float | None]) -> int | None:
         if own:
             return max(own, key=lambda one: data["roles"][one][0]["value"] or 0.0)
     return None
+
+
+# --- The title: the strongest finding of the run, in one sentence that can be retold --------------
+# Every kind of finding has a sentence and a strength, both from what was measured. The strongest is
+# the title; of equals the earlier kind. A count of significant heads is never one: it grows with
+# the sample.
+
+
+#: A finding weaker than this says nothing sure: twice what others cost, a fifth of the heads.
+_LEAST = 2.0
+
+
+class Title(NamedTuple):
+    """A finding: its sentence, and how strong it is."""
+
+    sentence: str
+    strength: float
+
+
+def titles(data: Data) -> Iterator[Title]:
+    """Every finding of a run that can be a title, in the order in which equals are preferred."""
+    yield from _jobs(data)
+    yield from _together(data)
+    yield from _prunable(data)
+    yield from _single(data)
+
+
+def headline(data: Data) -> str:
+    """The strongest finding; without a sure one what a larger sample would have to show.
+
+    >>> headline({"model": "mine", "count": 2, "compare": None, "jobs": [], "go": None,
+    ...           "columns": [], "roles": None})
+    'The 2 attention heads of mine'
+    """
+    if data["compare"] and data["compare"]["said"]:
+        return str(data["compare"]["said"])
+    found = [title for title in titles(data) if title.strength >= _LEAST]
+    if found:
+        return max(found, key=lambda title: title.strength).sentence
+    return _unsure(data)
+
+
+# --- What is measured in the loss, in words ------------------------------------------------------
+
+
+def less_likely(nats: float) -> str:
+    """What added loss means for a word.
+
+    >>> less_likely(0.075), less_likely(2.73)
+    ('7% less likely', '15 times less likely')
+    """
+    if nats < math.log(2):
+        return f"{1 - math.exp(-max(nats, 0.0)):.0%} less likely"
+    times = math.exp(min(nats, 100))
+    return f"{times:.2g} times less likely" if times < 10 else f"{times:,.0f} times less likely"
+
+
+def costs_in_words(metric: str, *costs: float) -> list[str]:
+    """What is lost, by the metric: a word's probability for a loss, else points of the metric.
+
+    The first cost comes as a clause, those after it as what is compared with it.
+
+    >>> costs_in_words("loss", 0.75, 0.2), costs_in_words("BLEU", 4.1)
+    (['each right word becomes 2.1 times less likely', '18% less likely'], ['BLEU falls by 4.1'])
+    """
+    if metric == "loss":
+        lead, amounts = "each right word becomes", [less_likely(cost) for cost in costs]
+    else:
+        lead, amounts = f"{metric} falls by", [printed(cost, ".2g") for cost in costs]
+    return [f"{lead} {amounts[0]}", *amounts[1:]]
+
+
+def _of(data: Data) -> str:
+    return f"{data['model']}’s {data['count']:,} heads"
+
+
+# --- The findings, the preferred first ----------------------------------------------------------
+
+
+def _jobs(data: Data) -> Iterator[Title]:
+    """A job whose heads cost more than as many others: how many times the worst draw (95%)."""
+    for row in data["jobs"]:
+        if row["set"] == "free alone" or row["answer"] != "more" or not row["heads"]:
+            continue
+        lost, others = costs_in_words(row["metric"], row["added"], row["control"])
+        heads = f"{row['heads']} head{'s' * (row['heads'] != 1)}"
+        sentence = (
+            f"Without the {heads} of {data['model']} {row['that']}, {lost}; without {row['heads']} "
+            f"others of the same layers, {others}."
+        )
+        yield Title(sentence, row["lo"] / max(row["most"], row["visible"], 1e-9))
+
+
+def _together(data: Data) -> Iterator[Title]:
+    """Heads that cost nothing measurable alone and much together: times the sum of single costs."""
+    row = next((row for row in data["jobs"] if row["set"] == "free alone"), None)
+    if row is None or row["lo"] <= 0:
+        return
+    alone = max(row["alone"] or 0.0, row["visible"], 1e-9)
+    sentence = (
+        f"Alone, {row['heads']} of {_of(data)} cost nothing we can measure. Without all "
+        f"{row['heads']}, {costs_in_words(row['metric'], row['added'])[0]}."
+    )
+    yield Title(sentence, row["lo"] / alone)
+
+
+def _prunable(data: Data) -> Iterator[Title]:
+    """Heads that can go together within the tolerance: ten times their share of the model."""
+    by = data["go"]["by"] if data["go"] else []
+    if by and by[0]["gone"]:
+        gone = by[0]["gone"]
+        of = f"{gone} of {_of(data)}"
+        yield Title(
+            f"{of} can be pruned within {by[0]['within']}, untrained.", 10 * gone / data["count"]
+        )
+
+
+def _single(data: Data) -> Iterator[Title]:
+    """One head that the model cannot do without: its least cost beside the next head's cost."""
+    column = next((one for one in data["columns"] if one["id"] == "ablation"), None)
+    bounds = {} if column is None else unpack_column(column)
+    if not bounds.get("lo"):
+        return
+    values = np.array([np.nan if v is None else v for v in bounds["values"]], dtype=float)
+    lows = np.array([np.nan if v is None else v for v in bounds["lo"]], dtype=float)
+    if np.isfinite(values).sum() < 2:
+        return
+    first, second = np.argsort(np.nan_to_num(values, nan=-np.inf))[::-1][:2]
+    metric = (data["examples"].get("ablation") or {}).get("metric") or "loss"
+    (lost,) = costs_in_words(metric, float(values[first]))
+    name = head_name(data, int(first))
+    sentence = f"One of {_of(data)}, {name}, carries the most: without it {lost}."
+    yield Title(sentence, float(lows[first] / max(values[second], 1e-9)))
+
+
+def _unsure(data: Data) -> str:
+    """The title where nothing is sure: the clearest role, else the heads themselves."""
+    verdicts = [
+        (own[0]["value"] or 0.0, place, own[0])
+        for place, own in enumerate(data["roles"] or ())
+        if own and not KINDS[own[0]["role"]].rests
+    ]
+    if not verdicts:
+        sharp = _sharp(data)
+        return f"The {data['count']:,} attention heads of {data['model']}{sharp}"
+    value, place, verdict = max(verdicts, key=lambda one: one[:2])
+    share = f", {value:.0%} of the time" if 0 < value <= 1 else ""
+    return f"Head {head_name(data, place)} of {data['model']} {does(verdict)}{share}."
+
+
+def _sharp(data: Data) -> str:
+    """What the largest weights show, where nothing more was measured."""
+    column = next((one for one in data["columns"] if one["id"] == "confidence"), None)
+    values = [] if column is None else unpack_column(column)["values"]
+    sharp = sum(value is not None and value > 0.5 for value in values)
+    give = "gives" if sharp == 1 else "give"
+    return f": {sharp} {give} over half of their attention to one token." if sharp else ""
+
+
+#: How a head points along a relation.
+_WAYS = {
+    "dep->head": "from the dependent to its head",
+    "head->dep": "from the head to its dependent",
+    "head<-dep": "where the head looks most at its dependent",
+}
+
+
+def does(verdict: Data) -> str:
+    """What a head does, by its verdict.
+
+    >>> does({"role": "syntactic", "label": "det head->dep"})
+    'points along det (determiner), from the head to its dependent'
+    >>> does({"role": "rare", "label": "two rarest tokens"})
+    'points to the rarest token'
+    """
+    relation, _, way = verdict["label"].rpartition(" ")
+    if KINDS[verdict["role"]].shows != "arcs" or way not in _WAYS:
+        return KINDS[verdict["role"]].meaning
+    meaning = UD.get(relation.partition(":")[0])
+    return f"points along {relation}{f' ({meaning})' if meaning else ''}, {_WAYS[way]}"
+
+
+def head_name(data: Data, place: int) -> str:
+    """The name of the head at a place of the page."""
+    for stack in data["stacks"]:
+        size = stack["layers"] * stack["heads"]
+        if place < size:
+            return f"{stack['id']}.{place // stack['heads']}.{place % stack['heads']}"
+        place -= size
+    raise IndexError(place)

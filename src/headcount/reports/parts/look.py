@@ -8,6 +8,7 @@ glyph keeps roles apart without any colour. Roles that are not here are drawn as
 
 from __future__ import annotations
 
+import json
 import math
 from importlib.resources import files
 from itertools import pairwise
@@ -21,6 +22,9 @@ def asset(name: str) -> str:
     """A file of the page: its template, a script, a style sheet."""
     return (files("headcount.reports") / "assets" / name).read_text(encoding="utf-8")
 
+
+#: The relations of Universal Dependencies in a few words.
+UD = json.loads(asset("relations.json"))
 
 #: What a head without a role looks like.
 NONE = Kind(

@@ -14,33 +14,20 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from headcount import plugins
 from headcount.errors import RunError
-from headcount.records import Column, Exhibit, Head, HeadTable, Run, read_exhibits, to_strict
+from headcount.records import Column, Head, HeadTable, Run, to_strict
+from headcount.reports.options import Fineness
 
 # --- What a page is made from -------------------------------------------------------------------
 
 _PATH = re.compile(r"[\w.~ -]*(/[\w.~ -]+)+/?")
-_FRAMES = (
-    "roles",
-    "relations",
-    "agreement",
-    "curve",
-    "gates",
-    "healed",
-    "changes",
-    "role_changes",
-    "probes",
-    "function",
-    "knockout",
-    "lesions",
-    "bench",
-)
 
 
 def row_head(row: Mapping[Any, Any]) -> Head:
@@ -72,8 +59,13 @@ class Source:
     table: HeadTable
     frames: dict[str, pd.DataFrame] = field(default_factory=dict)
     pairs: dict[str, np.ndarray] = field(default_factory=dict)
-    exhibits: list[Exhibit] = field(default_factory=list)
+    #: Sentences with maps of all heads, `Exhibit` of the room `exhibits`.
+    exhibits: list[Any] = field(default_factory=list)
     record: dict[str, Any] = field(default_factory=dict)
+    #: What its page shall show: a second run, how exact maps are, the loss that may be.
+    other: Source | None = None
+    maps: Fineness = "fine"
+    tolerance: str | None = None
 
     def frame(self, name: str) -> pd.DataFrame | None:
         """A frame of the run, where it is there and has rows."""
@@ -110,19 +102,18 @@ class Source:
 def read_source(given: HeadTable | Run | str | Path, *, exhibits: bool = True) -> Source:
     """Read a run directory, or take a table by itself."""
     if isinstance(given, HeadTable):
-        details = {name: frame for name, frame in given.details.items() if name in _FRAMES}
-        return Source(given, frames=details)
+        return Source(given, frames=dict(given.details))
     run = run_at(given)
     if run is None:
         return Source(HeadTable.load(str(given)))
     if not run.has_table:
         raise RunError(f"{run.path}/ has no head table yet; run `headcount survey` into it first.")
-    there = set(run.frames)
+    shown = plugins.part("exhibits") if exhibits else None
     return Source(
         table=run.read_table(),
-        frames={name: run.read_frame(name) for name in _FRAMES if name in there},
+        frames={name: run.read_frame(name) for name in run.frames},
         pairs=run.read_arrays("pairs") if (run.path / "pairs.npz").exists() else {},
-        exhibits=read_exhibits(run) if exhibits else [],
+        exhibits=[] if shown is None else shown.read_exhibits(run),
         record=run.record,
     )
 
@@ -343,8 +334,6 @@ def _words(source: Source, name: str) -> list[str | None]:
 
 # --- Maps as text for a page --------------------------------------------------------------------
 # Scaled by row, the key that a query looks at most survives even in broad rows of long texts.
-
-Fineness = Literal["fine", "coarse", "none"]
 
 
 def pack_map(maps: NDArray[np.float32], fineness: Fineness = "fine") -> str:

@@ -4,5 +4,6 @@
 ADDS = {
     "commands": {"bench": "command:bench_command"},
     "stages": {"bench": "sizes:STAGE"},
-    "parts": {"strip": "sizes:strip_part", "verify": "engines:verifier"},
+    "views": {"strip": "sizes:strip_part"},
+    "parts": {"costs": "costs:both_costs", "verify": "engines:verifier"},
 }

@@ -27,13 +27,12 @@ from headcount.reports import (
     curve_part,
     figure,
     forward_steps,
-    freed_sentences,
-    known_heads,
     metric_title,
     places_gone,
     read_source,
 )
 from headcount.rooms.bench.speed import interleaved, ready
+from headcount.rooms.gates import freed_sentences, known_heads
 from headcount.stats import median_interval
 
 # --- What gates or healing reached: the run's own, else what comes with the translator ------------
@@ -43,9 +42,7 @@ _TRAINED = ("gates", "healed")
 _CELL = ("value", "delta", "delta_low", "delta_high")
 
 
-def trained_part(
-    source: Source, curve: list[dict[str, Any]] | None, tolerance: str | None = None
-) -> dict[str, Any] | None:
+def trained_part(source: Source, curve: list[dict[str, Any]] | None) -> dict[str, Any] | None:
     """What is left when gates chose the heads, or the rest learned on: the run's own, else bundled.
 
     `columns` are titles; each row has the heads that went, and for each column quality and its
@@ -56,7 +53,7 @@ def trained_part(
     if frames:
         return {
             "note": _trained_note(source, frames),
-            "said": freed_sentences(source, tolerance),
+            "said": freed_sentences(source),
             **_trained_table(source, frames),
         }
     own = [one for one in curve or () if one["healed"] and one["points"]]
@@ -139,17 +136,17 @@ def _trained_table(source: Source, frames: dict[str, pd.DataFrame]) -> dict[str,
 _SIZES = 7
 
 
-def strip_part(source: Source, tolerance: str | None = None) -> dict[str, Any] | None:
+def strip_part(source: Source) -> dict[str, Any] | None:
     """A stop for every size: heads that went, quality as is, healed or refitted, time and bytes.
 
     All steps of the order that decides are there, so that any can be framed; `shown` are the whole
     model and the sizes that gates or healing reached, or a few of the steps. `step` is the place in
     `curve_part`, None for sizes of other orders. `times` has an entry for every stop.
     """
-    curve, go = curve_part(source), could_go(source, tolerance)
+    curve, go = curve_part(source), could_go(source)
     if not curve:
         return None
-    trained = trained_part(source, curve, tolerance) or {"columns": [], "rows": []}
+    trained = trained_part(source, curve) or {"columns": [], "rows": []}
     first, whole = curve[go["order"] if go else 0], trained.get("whole")
     alike = [one for one in curve if all(one[key] == first[key] for key in _SAME)]
     alike.sort(key=lambda one: one["metric"] == "loss")

@@ -27,8 +27,9 @@ from headcount.models import (
     quiet,
     switched,
 )
-from headcount.pruning import ModelCosts, model_costs, part_times, trial_inputs
+from headcount.pruning import trial_inputs
 from headcount.records import Head, working
+from headcount.rooms.bench.costs import ModelCosts, model_costs, part_times
 from headcount.stats import median_interval
 
 # --- One measured pair of speeds ----------------------------------------------------------------

@@ -15,10 +15,11 @@ import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.records import NA, STEPS, Brief, Column, Head, HeadTable, Run, heat_steps, to_strict
+from headcount.reports import Source, figure, figures, printed, role_part, row_head
+from headcount.surveys.roles import KINDS
 
 if TYPE_CHECKING:
     from rich.table import Table
-
 
 # --- What changed between two models ------------------------------------------------------------
 
@@ -288,3 +289,151 @@ def _shade(step: int) -> str:
     """A darker background for a higher step."""
     shades = ("", "on rgb(60,60,90)", "on rgb(50,80,150)", "on rgb(170,90,40)", "on rgb(190,40,40)")
     return shades[step * len(shades) // (STEPS + 1)]
+
+
+# --- On the page ----------------------------------------------------------------------------------
+
+_KEYS = ["stack", "layer", "head"]
+
+
+#: Title, what more of it means, meaning.
+_MAPS = {
+    "cosine": ("Cosine of maps", "alike", "Cosine of a head's maps in both models, same texts."),
+    "js": ("Distance of maps", "changed", "Jensen-Shannon divergence of a head's rows in both."),
+}
+
+
+def compare_part(source: Source) -> dict[str, Any] | None:
+    """The second model's values, how alike the maps are, and roles won and lost; else None."""
+    frame, other = source.frame("changes"), source.other
+    if other is None and frame is None:
+        return None
+    rows = pd.DataFrame() if frame is None else frame.drop_duplicates(_KEYS).set_index(_KEYS)
+    name = _second_name(source, other)
+    second = None if other is None else _first_roles(source, other)
+    columns = _from_run(source, other) if other is not None else _from_frame(source, rows)
+    return {
+        "name": name,
+        "said": _changes_said(source, name, second, columns),
+        "second": second,
+        "columns": columns,
+        "changes": [_alike(source, rows, name) for name in _MAPS if name in rows],
+        "roles": _roles(source),
+    }
+
+
+def _first_roles(source: Source, of: Source) -> list[str] | None:
+    """The role that each head is counted by in a run, at the page's places; None if not judged."""
+    own = role_part(of)
+    if own is None:
+        return None
+    first = {
+        head: one[0]["role"] if one else "none" for head, one in zip(of.places, own, strict=True)
+    }
+    return [first.get(head, "none") for head in source.places]
+
+
+def _changes_said(
+    source: Source, name: str, second: list[str] | None, columns: dict[str, dict[str, Any]]
+) -> str:
+    """What changed between two runs, in a sentence: roles, and how alike importance is."""
+    said = [f"From {source.model} to {name}"]
+    first = _first_roles(source, source)
+    if first is not None and second is not None:
+        pairs = list(zip(first, second, strict=True))
+        does = [tuple(role != "none" and not KINDS[role].rests for role in one) for one in pairs]
+        changed = sum(a != b for a, b in pairs)
+        won, lost = does.count((False, True)), does.count((True, False))
+        heads = f"{changed} of {len(pairs)} heads changed their role"
+        said.append(f"{heads}: {won or 'none'} took a job up, {lost or 'none'} gave one up")
+    score = next((one for one in ("ablation", "gradient") if one in columns), None)
+    if score is not None:
+        ours = np.array(_at(source, source.table.frame[score]), dtype=float)
+        theirs = np.array(columns[score]["values"], dtype=float)
+        known = np.isfinite(ours) & np.isfinite(theirs)
+        if known.sum() > 2:
+            ranks = [np.argsort(np.argsort(one[known])) for one in (ours, theirs)]
+            alike = float(np.asarray(np.corrcoef(np.stack(ranks)))[0, 1])
+            said.append(f"the order of importance agrees at {printed(alike, '.2f')}")
+    return "" if len(said) == 1 else f"{', '.join(said[:2])}{'; ' + said[2] if said[2:] else ''}."
+
+
+def _second_name(source: Source, other: Source | None) -> str:
+    """The second model's name, which may be the first's too: one model on two texts."""
+    if other is not None:
+        return f"{other.model}, second run" if other.model == source.model else other.model
+    stage = (source.record.get("stages") or {}).get("compare") or {}
+    return str((stage.get("settings") or {}).get("after") or "the second model")
+
+
+def _from_run(source: Source, other: Source) -> dict[str, dict[str, Any]]:
+    """Each shared column as the other run has it."""
+    ours, theirs = set(source.table.heads), set(other.table.heads)
+    if not (ours <= theirs or theirs <= ours):
+        raise UsageError(
+            f"{other.model} has heads {_sizes(other)} and {source.model} {_sizes(source)}; "
+            "compare two runs of one architecture."
+        )
+    table = other.table
+    numeric = table.frame.select_dtypes("number").columns
+    shared = [name for name in source.table.names if name in numeric]
+    return {name: {"values": _at(source, table.frame[name])} for name in shared}
+
+
+def _from_frame(source: Source, rows: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """The same from ``changes.parquet``, with the intervals of the differences."""
+    found = {}
+    for name in source.table.names:
+        if f"{name}_after" in rows:
+            bounds = {
+                "lo": _at(source, rows[f"{name}_low"]),
+                "hi": _at(source, rows[f"{name}_high"]),
+            }
+            found[name] = {"values": _at(source, rows[f"{name}_after"]), **bounds}
+    return found
+
+
+def _alike(source: Source, rows: pd.DataFrame, name: str) -> dict[str, Any]:
+    """How alike the maps are, as a column of the page."""
+    title, more, meaning = _MAPS[name]
+    values = _at(source, rows[name])
+    known = [value for value in values if value is not None]
+    about = {
+        "id": f"change-{name}",
+        "group": "What changed",
+        "title": title,
+        "unit": "nats" if name == "js" else "",
+        "fmt": ".3f",
+        "more": more,
+        "meaning": meaning,
+        "paper": "Kovaleva et al. 2019, section 4.3",
+        "domain": [figure(min([0.0, *known])), figure(max([*known, 1e-6]))],
+        "values": values,
+    }
+    if f"{name}_low" in rows and f"{name}_high" in rows:
+        about |= {"lo": _at(source, rows[f"{name}_low"]), "hi": _at(source, rows[f"{name}_high"])}
+    return about
+
+
+def _roles(source: Source) -> list[list[Any]]:
+    """Head, role, label and whether it was won or lost."""
+    frame = source.frame("role_changes")
+    if frame is None:
+        return []
+    places = source.places
+    moved = frame[frame["change"].isin(["won", "lost"])].to_dict("records")
+    return [
+        [places[head], *(str(row[name]) for name in ("role", "label", "change"))]
+        for row in moved
+        if (head := row_head(row)) in places
+    ]
+
+
+def _at(source: Source, values: pd.Series[Any]) -> list[Any]:
+    """A series by head at the places of the page."""
+    known = values.to_dict()
+    return figures([known.get(tuple(head), np.nan) for head in source.places])
+
+
+def _sizes(source: Source) -> str:
+    return ", ".join(f"{stack} {layers} x {heads}" for stack, layers, heads in source.shape)

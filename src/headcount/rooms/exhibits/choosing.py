@@ -13,8 +13,8 @@ import pandas as pd
 
 from headcount.errors import InputError
 from headcount.models import Subject, refuse_nan
-from headcount.records import SIDES, Exhibit, Text
 from headcount.rooms.coreference import coreferent, cut_passage
+from headcount.rooms.exhibits.exhibits import SIDES, Exhibit, Text
 from headcount.tasks import own_output
 from headcount.text import (
     Batch,

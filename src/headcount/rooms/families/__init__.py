@@ -7,16 +7,15 @@ from headcount.doors import open_door
 if TYPE_CHECKING:
     from headcount.rooms.families.divergence import SMOOTHING, Divergence
     from headcount.rooms.families.grouping import (
-        draw_nearest,
         families,
         families_of_tally,
-        family_sentences,
     )
-    from headcount.rooms.families.similarity import Families
+    from headcount.rooms.families.stage import families_json, print_families
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "names": {"families": "grouping:families"},
+    "views": {"map": "stage:pair_part"},
     "stages": {"families": "stage:STAGE"},
     "parts": {"families": "."},
     "tallies": {"families": "divergence:PLAN"},

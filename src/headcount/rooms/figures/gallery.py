@@ -15,9 +15,16 @@ import pandas as pd
 
 from headcount import stats
 from headcount.errors import RunError, UsageError, install_hint
-from headcount.pruning import FUNCTIONS, left_by_layer, left_by_stack, survivors
-from headcount.records import Exhibit, Head, HeadTable, Run, parse_head, parse_heads, read_exhibits
+from headcount.records import (
+    Head,
+    HeadTable,
+    Run,
+    parse_head,
+    parse_heads,
+)
 from headcount.reports import HELD_OUT, first_known, held_out, metric_title
+from headcount.rooms.agreement import FUNCTIONS, left_by_layer, left_by_stack, survivors
+from headcount.rooms.exhibits import Exhibit, read_exhibits
 from headcount.rooms.figures import figure as draw
 from headcount.rooms.figures.figure import Framed, Frames, Given, How, Many, Style, sheet
 
@@ -1229,7 +1236,7 @@ def attention_lines(
     Clark et al. 2019, figures 1 and 5. A line is as dark as the weight; special tokens are grey.
     `exhibit` is the number of a text of the run, from 0.
 
-    >>> from headcount.records.exhibits import Text
+    >>> from headcount.rooms.exhibits.exhibits import Text
     >>> text = Text(["a", "b"], [False, False])
     >>> maps = {("enc", 0): np.array([[[0.9, 0.1], [0.2, 0.8]]], dtype=np.float32)}
     >>> one = Exhibit("one", "a b", {"src": text}, {"enc": ("src", "src")}, maps)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.rooms.gates.freeing import sets_of_frame
     from headcount.rooms.gates.learning import learn_gates
+    from headcount.rooms.gates.page import freed_sentences, known_heads, sets_of_frame
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {
@@ -16,7 +16,7 @@ ADDS = {
         "add_gates": "trainer:add_gates",
     },
     "stages": {"gates": "freeing:GATES", "healed": "freeing:HEAL"},
-    "parts": {"training": "plans"},
+    "parts": {"training": "plans", "freed": "page:freed_sentences"},
 }
 
 open_door(__name__)

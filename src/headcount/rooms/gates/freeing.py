@@ -27,15 +27,13 @@ from headcount.reports import (
     too_few,
 )
 from headcount.rooms.gates.learning import heal, learn_gates
+from headcount.rooms.gates.page import HeadSets, sets_of_frame
 from headcount.tasks import Custom, Task
 
 # --- A few sizes of a model ---------------------------------------------------------------------
 
 #: The shares of all heads that are left, the most first.
 SHARES = (0.85, 0.7, 0.5, 0.3)
-
-#: Sets of heads that go, by how many were to stay.
-HeadSets = dict[int, tuple[Head, ...]]
 
 
 def sizes(heads: int) -> list[int]:
@@ -144,15 +142,6 @@ def sets_of_order(curve: pd.DataFrame, heads: int) -> HeadSets:
         gone = rows.loc[rows["heads_left"] >= nearest, "removed"]
         found[int(nearest)] = tuple(parse_heads(",".join(filter(None, gone))))
     return found
-
-
-def sets_of_frame(frame: pd.DataFrame) -> HeadSets:
-    """The sets of heads that a frame of `judged` is about."""
-    rows = frame[(frame["metric"] == frame["metric"].iloc[0]) & (frame["step"] > 0)]
-    return {
-        int(left): tuple(parse_heads(going))
-        for left, going in zip(rows["heads_left"], rows["removed"], strict=True)
-    }
 
 
 # --- What learned gates free, and what healing gives back ----------------------------------------

@@ -4,5 +4,6 @@
 ADDS = {
     "names": {"knockout": "whole_jobs:knockout"},
     "parts": {"knockout": "command:knock_out"},
-    "stages": {"knockout": "stage:STAGE"},
+    "stages": {"knockout": "stage:STAGE", "own-metric": "stage:OWN_METRIC"},
+    "views": {"jobs": "stage:job_part"},
 }

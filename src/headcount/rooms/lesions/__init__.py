@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 ADDS = {
     "commands": {"lesions": "command:lesions_command"},
     "stages": {"lesions": "word_by_head:STAGE"},
+    "views": {"lesions": "word_by_head:lesion_part"},
     "names": {"lesions": "word_by_head:lesions", "causes": "causation:causes"},
 }
 

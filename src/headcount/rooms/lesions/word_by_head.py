@@ -20,7 +20,15 @@ from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.importance import Intervention, check_mode
 from headcount.models import Subject
 from headcount.records import Head, visible_token
-from headcount.reports import StageMaker, StoryContext, StoryStage, less_likely
+from headcount.reports import (
+    Source,
+    StageMaker,
+    StoryContext,
+    StoryStage,
+    figures,
+    less_likely,
+    row_head,
+)
 from headcount.rooms.lesions.by_word import WordLosses, word_losses
 from headcount.stats import Floats
 from headcount.tasks import own_output
@@ -147,7 +155,7 @@ def _translation(subject: Subject, sentence: str) -> str:
     return str(said[0].target)
 
 
-# --- Among the stages of a story ------------------------------------------------------------------
+# --- Among the stages of a story, and on the page ------------------------------------------------
 
 #: As many sentences, of so many words.
 COUNT, _SHORT, _LONG = 3, 8, 14
@@ -197,3 +205,27 @@ def lesions_stage(context: StoryContext) -> StoryStage:
 
 
 STAGE = StageMaker(lesions_stage, after="exhibits")
+
+
+def lesion_part(source: Source) -> list[dict[str, Any]]:
+    """By sentence how much less likely each word becomes without each head: `hc.lesions`."""
+    frame = source.frame("lesions")
+    if frame is None or not source.exhibits:  # a page without texts has no words either
+        return []
+    parts = []
+    for _, rows in frame.groupby("sentence", sort=True):
+        first = rows.iloc[0]
+        heads = list(dict.fromkeys(map(row_head, rows.to_dict("records"))))
+        count = len(rows) // len(heads)
+        known = [(place, source.places.get(head)) for place, head in enumerate(heads)]
+        added = rows["added"].to_numpy(float).reshape(len(heads), count)
+        parts.append(
+            {
+                "source": str(first["source"]),
+                "target": str(first["target"]) or None,
+                "words": [str(word) for word in rows["word"][:count]],
+                "heads": [place for _, place in known if place is not None],
+                "added": [figures(added[row], 3) for row, place in known if place is not None],
+            }
+        )
+    return parts

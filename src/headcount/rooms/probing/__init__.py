@@ -10,7 +10,11 @@ if TYPE_CHECKING:
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "commands": {"probe": "command:probe_command"},
-    "names": {"probe": "probing:probe", "Probe": "parse:Probe"},
+    "names": {
+        "probe": "probing:probe",
+        "Probe": "parse:Probe",
+        "ProbeOptions": "options:ProbeOptions",
+    },
 }
 
 open_door(__name__)

@@ -15,6 +15,7 @@ from headcount.errors import InputError, UsageError
 from headcount.models import LoadOptions
 from headcount.records import EngineOptions, WorkOptions, option
 from headcount.rooms import probing
+from headcount.rooms.probing.options import ProbeOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 # --- Its options --------------------------------------------------------------------------------
 
-_training = partial(option, panel="Training", key_of="training")
 _using = partial(option, panel="Using a trained probe")
 
 _KINDS = ("attention", "words", "distances", "random-init", "right-branching", "structural")
@@ -76,20 +76,6 @@ class ProbeArguments:
         "Which attention heads decided this arc of --parse; words or their numbers, or ROOT.",
     )
 
-    seeds: int = _training(
-        1, "N", "Train so often, with seeds counting up; the first is kept.", least=1
-    )
-    learning_rate: float | None = _training(None, "X", "Adam's step.")
-    epochs: int | None = _training(None, "N", "Passes over the treebank.", least=1)
-    train_batch: int | None = _training(None, "N", "Sentences per training step.", least=1)
-    word_rows: str | None = _training(
-        None,
-        "HOW",
-        "How the rows of a word's pieces become one: mean, first or max; by default what "
-        "--convention says.",
-        choices=("mean", "first", "max"),
-    )
-
 
 # --- The verb -----------------------------------------------------------------------------------
 
@@ -97,7 +83,7 @@ class ProbeArguments:
 def probe_command(
     asked: ProbeArguments,
     target: cli.RunArguments,
-    work: WorkOptions,
+    learning: ProbeOptions,
     engine: EngineOptions,
     load: LoadOptions,
     model: ModelOrProbe = None,
@@ -120,11 +106,9 @@ def probe_command(
         found = _saved(Path(model), load)
     else:
         with cli.status("Reading the treebank"):
-            treebank = _read(asked.treebank, work)
+            treebank = _read(asked.treebank, learning)
             test = None if asked.test is None else _read(asked.test, WorkOptions())
         subject = cli.loaded(model, load)
-        same = ("words", "seeds", "word_rows", "epochs", "train_batch")
-        how: dict[str, Any] = {name: getattr(asked, name) for name in same}
         every = asked.baselines or asked.kind == "all"
         found = hc.probe(
             subject,
@@ -132,14 +116,11 @@ def probe_command(
             kind=None if asked.kind == "all" else asked.kind,
             baselines=every,
             test=test,
-            rate=asked.learning_rate,
-            seed=work.seed or 0,
-            convention=work.convention,
-            batch_size=work.examples,
+            words=asked.words,
+            learning=replace(learning, limit=None),  # the treebank is read that far
             run=target.out,
             replace=target.replace,
             engine=where,
-            **how,
         )
     _print_results(found, asked, json)
     if target.out is not None and not json:

@@ -16,6 +16,7 @@ from headcount.records import (
     Engine,
     EngineOptions,
     HeadTable,
+    Renamed,
     Run,
     engine_of,
     old_keywords,
@@ -34,6 +35,7 @@ from headcount.rooms.probing.data import (
     probed_heads,
     settings_for,
 )
+from headcount.rooms.probing.options import ProbeOptions, old_rate
 from headcount.rooms.probing.parse import (
     INSIDE,
     Choices,
@@ -54,13 +56,13 @@ from headcount.rooms.probing.structural import (
 from headcount.rooms.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors, read_vectors
 from headcount.rooms.twins import random_twin
 from headcount.surveys import ShardWork
-from headcount.text import Corpus, Rows, read_corpus
+from headcount.text import Corpus, read_corpus
 
 #: Of the treebank's sentences, each of this number is kept to test on where no test is given.
 _HELD_OUT = 5
 
 
-@old_keywords()
+@old_keywords({"rate": Renamed(None, old_rate)}, learning=ProbeOptions)
 def probe(
     subject: Subject,
     treebank: Any,
@@ -69,16 +71,8 @@ def probe(
     words: str | Path | WordVectors | None = None,
     kind: str | None = None,
     baselines: bool | Sequence[str] = False,
-    seed: int = 0,
-    seeds: int = 1,
-    convention: str = "headcount",
-    word_rows: Rows | None = None,
-    rate: float | None = None,
-    epochs: int | None = None,
-    train_batch: int | None = None,
-    batch_size: int = 16,
-    limit: int | None = None,
     initial: Mapping[str, Any] | None = None,
+    learning: ProbeOptions | None = None,
     run: Run | str | Path | None = None,
     replace: bool = False,
     engine: Engine | EngineOptions | str | None = None,
@@ -94,10 +88,10 @@ def probe(
     `baselines` trains all kinds as well, or those named. `test` is another treebank; without it,
     every fifth sentence is kept to test on.
 
-    Training draws from `seed`; `seeds` trains that many times, counting up, and keeps the first.
-    `convention="paper"` trains as the authors did, "code" with their program's shift of words.
-    `rate`, `epochs` and `train_batch` change the training, `batch_size` only the speed of reading;
-    `limit` takes the first sentences of the treebank, or pass a `read_corpus(..., limit, seed)`.
+    `learning` (`hc.ProbeOptions`): training draws from `seed`; `seeds` trains that many times,
+    counting up, and keeps the first. `convention="paper"` trains as the authors did, "code" with
+    their program's shift of words. `learning_rate`, `epochs` and `train_batch` change the training,
+    `batch_size` only the speed of reading; `limit` takes the first sentences of the treebank.
     `initial` are weights to begin with. With a `run` directory, the results join what is there,
     and the probe is saved in it; what the model gave for finished shards of the treebank is kept
     there meanwhile, so that after a kill the same call goes on. The model is run in this process,
@@ -105,13 +99,16 @@ def probe(
 
     >>> import headcount as hc
     >>> from headcount.bundle import sample
-    >>> found = probe(hc.load("translator", device="cpu"), sample.path("sample.conllu"), limit=40)
+    >>> few = hc.ProbeOptions(limit=40)
+    >>> trees = sample.path("sample.conllu")
+    >>> found = probe(hc.load("translator", device="cpu"), trees, learning=few)
     >>> found.kind, found.results["probe"].tolist(), found.table.names
     ('attention', ['attention'], ['probe_weight'])
     """
     check_subject(subject, "probe(subject, treebank)")
-    if seeds < 1:
-        raise UsageError(f"The number of seeds is {seeds}; it must be 1 or more.")
+    how = learning or ProbeOptions()
+    if how.seeds < 1:
+        raise UsageError(f"The number of seeds is {how.seeds}; it must be 1 or more.")
     kind = kind or ("attention" if words is None else "words")
     wanted = (kind, *(KINDS if baselines is True else baselines or ()))
     for one in wanted:
@@ -120,11 +117,14 @@ def probe(
     kinds = [one for one in KINDS if one in wanted]  # the expected best last
     if any(one in WITH_WORDS for one in kinds):
         words = words or OWN
-    given = {"rows": word_rows, "rate": rate, "epochs": epochs, "batch": train_batch}
-    settings = {one: settings_for(convention, one, **given) for one in kinds}
+    given: dict[str, Any] = {"rows": how.word_rows, "rate": how.learning_rate}
+    given |= {"epochs": how.epochs, "batch": how.train_batch}
+    settings = {one: settings_for(how.convention, one, **given) for one in kinds}
+    first = how.seed or 0
     work = _Work(
-        subject, *_corpora(treebank, test, limit), words, settings, range(seed, seed + seeds),
-        batch_size, initial or {}, kind, ShardWork(engine_of(engine)),
+        subject, *_corpora(treebank, test, how.limit), words, settings,
+        range(first, first + how.seeds), how.examples, initial or {}, kind,
+        ShardWork(engine_of(engine)),
     )  # fmt: skip
     with writable_run(run) as kept:
         if kept is not None and not replace:  # a run of another model is refused before the work

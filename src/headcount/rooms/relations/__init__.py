@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {
+    "views": {"relations": "page:relation_part"},
+    "parts": {"missed relations": "page:missed", "best heads": "page"},
     "roles": {"syntactic": "syntactic:Syntactic"},
     "tallies": {
         "relations": "relations:PLAN",

@@ -17,10 +17,10 @@ from headcount.bundle import sample
 from headcount.errors import UsageError
 from headcount.models import Subject, eval_mode
 from headcount.pruning import read_heads
-from headcount.records import Column, Exhibit, Head, HeadTable, Run, parse_head, token_texts
-from headcount.reports import Source, kind_part, known_heads, looks, read_source, role_part
-from headcount.rooms.exhibits import encode_one, look_at
-from headcount.rooms.gates import sets_of_frame
+from headcount.records import Column, Head, HeadTable, Run, parse_head, token_texts
+from headcount.reports import Source, kind_part, looks, read_source, role_part
+from headcount.rooms.exhibits import Exhibit, encode_one, look_at
+from headcount.rooms.gates import known_heads, sets_of_frame
 from headcount.tasks import forward, own_output
 from headcount.text import Batch, Pair, read_corpus, texts_of
 from headcount.wiring import valve

@@ -15,10 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import RunError, UsageError
-from headcount.records.files import InnerPath, json_decode, json_encode, reason
-from headcount.records.heads import STACKS
-from headcount.records.parquet import npz_bytes, read_npz
-from headcount.records.run import Run
+from headcount.records import (
+    STACKS,
+    InnerPath,
+    Run,
+    json_decode,
+    json_encode,
+    npz_bytes,
+    read_npz,
+    reason,
+)
 
 #: The texts of the queries and of the keys, by stack, where there are two.
 SIDES = {"enc": ("src", "src"), "dec": ("tgt", "tgt"), "cross": ("tgt", "src")}

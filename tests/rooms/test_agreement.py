@@ -7,11 +7,12 @@ import pytest
 import scipy.stats
 
 from headcount.errors import UsageError
-from headcount.importance.agreement import agreement, importance_columns
+from headcount.importance import importance_columns
 from headcount.importance.gradient import GRADIENT
 from headcount.records.columns import Column
 from headcount.records.heads import Head
 from headcount.records.table import HeadTable
+from headcount.rooms.agreement.agreement import agreement
 
 HEADS = [Head(stack, layer, i) for stack in ("enc", "cross") for layer in (0, 1) for i in range(4)]
 RNG = np.random.default_rng(0)

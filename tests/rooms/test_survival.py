@@ -6,8 +6,13 @@ import pandas as pd
 import pytest
 
 from headcount.errors import UsageError
-from headcount.pruning.survival import left_by_layer, left_by_stack, role_survival, survivors
 from headcount.records.heads import Head
+from headcount.rooms.agreement.survival import (
+    left_by_layer,
+    left_by_stack,
+    role_survival,
+    survivors,
+)
 
 ROLES = pd.DataFrame(
     [

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from headcount.errors import RunError, UsageError
-from headcount.records.exhibits import SIDES, Exhibit, Text, read_exhibits, write_exhibits
 from headcount.records.run import Run
+from headcount.rooms.exhibits.exhibits import SIDES, Exhibit, Text, read_exhibits, write_exhibits
 
 
 def exhibit(name: str = "sample-001", own: bool = False) -> Exhibit:

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 import headcount as hc
-from headcount import plugins
-from headcount.cli.options import Json, argument, loaded, without
-from headcount.cli.printing import echo, output, print_json, print_notes, print_rows
+from headcount import cli, plugins
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
 from headcount.records import option
@@ -31,12 +29,12 @@ class ListArguments:
 
 def ls_command(
     asked: ListArguments,
-    load: Annotated[LoadOptions, without("device", "dtype", "tokenizer")],
+    load: Annotated[LoadOptions, cli.without("device", "dtype", "tokenizer")],
     what: Annotated[
         str | None,
-        argument("WHAT", "A model, or a run directory; without it, the models at hand."),
+        cli.argument("WHAT", "A model, or a run directory; without it, the models at hand."),
     ] = None,
-    json: Json = False,
+    json: cli.Json = False,
 ) -> None:
     """List the models at hand, the stacks and heads of a model, or what a run holds.
 
@@ -52,14 +50,14 @@ def ls_command(
     elif Path(what, "run.json").exists():
         _run(Path(what), json)
     else:
-        _anatomy(loaded(what, replace(load, device="cpu")), json)
+        _anatomy(cli.loaded(what, replace(load, device="cpu")), json)
 
 
 def plugins_command(
     group: Annotated[
-        str | None, argument("GROUP", "commands, roles, scores, ...; without it, all of them.")
+        str | None, cli.argument("GROUP", "commands, roles, scores, ...; without it, all of them.")
     ] = None,
-    json: Json = False,
+    json: cli.Json = False,
 ) -> None:
     """List what rooms and other packages add, and where each comes from.
 
@@ -75,13 +73,13 @@ def plugins_command(
                 plugins.tried(plugin)
     if json:
         rows = [{name: getattr(one, name) for name in _SHOWN} for one in known]
-        print_json({"plugins": rows, "faults": plugins.faults()})
+        cli.print_json({"plugins": rows, "faults": plugins.faults()})
         return
-    print_rows(
+    cli.print_rows(
         ("group", "name", "where from", "place"),
         [(one.group, one.name, one.origin, one.target) for one in known],
     )
-    print_notes(plugins.faults())
+    cli.print_notes(plugins.faults())
 
 
 _SHOWN = ("group", "name", "origin", "target")
@@ -97,7 +95,7 @@ def _paper_table(what: str | None, name: str, format: str) -> None:
     tables.check_frame_table(name, format)
     frame = hc.Run.open(what, create=False).read_frame(name)
     frame = hc.roles.best_heads(frame) if name == "relations" else frame
-    echo(tables.frame_table(name, frame, format))
+    cli.echo(tables.frame_table(name, frame, format))
 
 
 def _models(json: bool) -> None:
@@ -105,25 +103,25 @@ def _models(json: bool) -> None:
 
     rows = known_models()
     if json:
-        print_json({"models": rows})
+        cli.print_json({"models": rows})
         return
-    print_rows(("name", "what it is"), [(row["name"], row["about"]) for row in rows])
+    cli.print_rows(("name", "what it is"), [(row["name"], row["about"]) for row in rows])
     missing = [row["how"] for row in rows if not row["here"]]
-    print_notes([f"Not here yet; fetch it: {how}" for how in missing])
-    output().print("Any folder, .gguf file, model package or hub id works too.", style="dim")
+    cli.print_notes([f"Not here yet; fetch it: {how}" for how in missing])
+    cli.output().print("Any folder, .gguf file, model package or hub id works too.", style="dim")
 
 
 def _anatomy(subject: hc.Subject, json: bool) -> None:
     sites = subject.anatomy.sites
     if json:
-        print_json({"model": subject.describe(), "sites": [vars(site) for site in sites]})
+        cli.print_json({"model": subject.describe(), "sites": [vars(site) for site in sites]})
         return
-    print_rows(
+    cli.print_rows(
         ("stack", "layer", "heads", "kv heads", "head size", "module"),
         [(s.stack, s.layer, s.heads, s.kv_heads, s.head_dim, s.module) for s in sites],
     )
-    output().print(repr(subject), style="dim")
-    print_notes(subject.notes)
+    cli.output().print(repr(subject), style="dim")
+    cli.print_notes(subject.notes)
 
 
 def _run(path: Path, json: bool) -> None:
@@ -131,7 +129,7 @@ def _run(path: Path, json: bool) -> None:
     table = run.read_table() if run.has_table else None
     if json:
         described = {} if table is None else table.to_dict()["columns"]
-        print_json(
+        cli.print_json(
             {
                 "provenance": run.provenance,
                 "stages": run.stages,
@@ -143,7 +141,7 @@ def _run(path: Path, json: bool) -> None:
     held = [f"stages: {', '.join(run.stages) or 'none'}"]
     held += [f"frames: {', '.join(run.frames)}"] if run.frames else []
     shown = "no table" if table is None else repr(table)
-    output().print(f"{path}/: {shown}; {'; '.join(held)}")
+    cli.output().print(f"{path}/: {shown}; {'; '.join(held)}")
     if table is not None:
         # Each column with its meaning, its paper and why it is NA.
         rows = []
@@ -154,4 +152,4 @@ def _run(path: Path, json: bool) -> None:
             corpus = table.origins.get(name, table.provenance).get("corpus")
             where = f" On {corpus}." if corpus else ""
             rows.append((name, f"{column.meaning}{paper}{where}{note}"))
-        print_rows(("column", "meaning"), rows)
+        cli.print_rows(("column", "meaning"), rows)

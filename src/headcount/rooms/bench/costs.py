@@ -21,7 +21,7 @@ from transformers.pytorch_utils import Conv1D
 
 from headcount.errors import HeadcountError
 from headcount.models import Site, Subject, eval_mode, layout_of, quiet, sites_of
-from headcount.pruning.remove import trial_inputs
+from headcount.pruning import longest_input, trial_inputs
 
 # --- The parts of a forward ---------------------------------------------------------------------
 
@@ -132,6 +132,19 @@ class ModelCosts:
         """Everything as plain numbers."""
         return {**vars(self), "parts": dict(self.parts), "flops": self.flops}
 
+    def after(self, whole: ModelCosts) -> list[str]:
+        """What the model costs on any machine next to the whole one, a line each."""
+        lines = {
+            "parameters": (whole.parameters, self.parameters),
+            f"operations of a forward ({self.tokens} tokens)": (whole.flops, self.flops),
+            "bytes of cache a token": (whole.kv_bytes, self.kv_bytes),
+        }
+        return [
+            f"{what} {was:,.0f} -> {now:,.0f} ({now / was - 1:+.1%})"
+            for what, (was, now) in lines.items()
+            if was
+        ]
+
 
 def model_costs(subject: Subject, tokens: int = 128, batch: int = 1) -> ModelCosts:
     """Count what a model costs, whole or pruned; one forward of one row is run.
@@ -166,6 +179,12 @@ def model_costs(subject: Subject, tokens: int = 128, batch: int = 1) -> ModelCos
         tokens=tokens,
         batch=batch,
     )
+
+
+def both_costs(whole: Subject, small: Subject) -> tuple[ModelCosts, ModelCosts]:
+    """The costs before and after a pruning, for 128 tokens or as many as the model takes."""
+    tokens = min(128, longest_input(whole) or 128)
+    return model_costs(whole, tokens), model_costs(small, tokens)
 
 
 @contextmanager
