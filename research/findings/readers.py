@@ -11,7 +11,7 @@ import pandas as pd
 
 import headcount as hc
 from headcount.records.heads import Head
-from headcount.rooms.agreement import by_role
+from headcount.rooms.agreement.agreement import by_role
 from headcount.stats import wilson_interval
 from headcount.surveys.roles.role import KINDS
 from research.pruning.paired import REACH, discordant

@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 
 import headcount as hc
-from headcount.rooms.agreement import by_role, role_sentences
+from headcount.rooms.agreement.agreement import by_role, role_sentences
 from research import RESULTS
 
 

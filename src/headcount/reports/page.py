@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 # --- Everything the page shows, as one JSON value -----------------------------------------------
 
-#: Parts of which some is packed and the rest stays readable.
-_BOTH = ("columns", "relations", "map")
 #: Parts that are packed whole.
 _PACKED = ("roles", "curve", "misses", "lesions", "strip")
 #: What a column, and what the map of heads, holds in numbers, one for each head.

@@ -23,7 +23,7 @@ from headcount.records import (
     parse_heads,
 )
 from headcount.reports import HELD_OUT, first_known, held_out, metric_title
-from headcount.rooms.agreement import FUNCTIONS, left_by_layer, left_by_stack, survivors
+from headcount.rooms.agreement import survival
 from headcount.rooms.exhibits import Exhibit, read_exhibits
 from headcount.rooms.figures import figure as draw
 from headcount.rooms.figures.figure import Framed, Frames, Given, How, Many, Style, sheet
@@ -353,7 +353,7 @@ def layers_left(
     ['2', '0']
     """
     if not isinstance(given, pd.DataFrame):
-        given = left_by_layer(_sets(given, order), draw.table_of(given).heads, pool)
+        given = survival.left_by_layer(_sets(given, order), draw.table_of(given).heads, pool)
     draw.need_rows(given, ("set", "stack", "layer", "heads", "share"), "layers that are left")
     sets, stacks = (list(dict.fromkeys(given[name])) for name in ("set", "stack"))
     shape: Style = {"columns": len(stacks), "height": 0.5 + 0.22 * len(sets)}
@@ -576,7 +576,7 @@ def stacks_left(given: Framed, *, order: str | None = None, **how: Unpack[How]) 
     [100.0, 50.0]
     """
     if not isinstance(given, pd.DataFrame):
-        given = left_by_stack(_sets(given, order), draw.table_of(given).heads)
+        given = survival.left_by_stack(_sets(given, order), draw.table_of(given).heads)
     draw.need_rows(given, ("set", "stack", "share"), "stacks that are left")
     sets = list(dict.fromkeys(given["set"]))
     with sheet(height=2.3, **COLUMN | how) as (figure, (panel,)):
@@ -981,7 +981,7 @@ def functions_left(
     given: Framed,
     stack: str = "enc",
     *,
-    functions: Sequence[str] = FUNCTIONS,
+    functions: Sequence[str] = survival.FUNCTIONS,
     order: str | None = None,
     **how: Unpack[How],
 ) -> Figure:
@@ -997,7 +997,7 @@ def functions_left(
     [1.0, 1.0]
     """
     if not isinstance(given, pd.DataFrame):
-        given = survivors(_sets(given, order), draw.frame_of(given, "roles"), functions)
+        given = survival.survivors(_sets(given, order), draw.frame_of(given, "roles"), functions)
     draw.need_rows(given, ("set", "stack", "function", "heads"), "heads that are left")
     own = given[given["stack"] == stack]
     if not len(own):

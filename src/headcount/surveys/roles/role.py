@@ -39,7 +39,7 @@ class Kind:
     paper: str = ""
     #: A job; or no more than at which place a head looks (the first token, a separator, the end of
     #: the source); or an observation, from which no job follows. Whether such heads matter less is
-    #: a question of its own (`headcount.rooms.agreement.by_role`).
+    #: a question of its own (`headcount.rooms.agreement.agreement.by_role`).
     says: Literal["job", "place", "observation"] = "job"
     #: Its place among roles, as people read them.
     rank: int = 500
