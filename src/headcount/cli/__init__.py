@@ -5,13 +5,7 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.cli.inputs import (
-        SAMPLE,
-        CorpusArguments,
-        parse_task,
-        read_toml,
-        sample_corpus,
-    )
+    from headcount.cli.inputs import SAMPLE, CorpusArguments, parse_task, read_toml, sample_corpus
     from headcount.cli.main import run
     from headcount.cli.options import (
         Chat,

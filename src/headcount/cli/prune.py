@@ -18,13 +18,7 @@ from headcount.cli.printing import output, print_json, print_notes, print_rows
 from headcount.errors import RunError, UsageError
 from headcount.models import LoadOptions, find
 from headcount.pruning import RankingOptions, ResultOptions
-from headcount.records import (
-    EngineOptions,
-    check_head_set,
-    check_once,
-    names,
-    option,
-)
+from headcount.records import EngineOptions, check_head_set, check_once, names, option
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,13 +10,7 @@ import headcount as hc
 from headcount import importance, plugins, tasks
 from headcount.cli.inputs import TaskArguments
 from headcount.cli.options import Json, Model, RunArguments, loaded
-from headcount.cli.printing import (
-    output,
-    print_json,
-    print_notes,
-    print_ranking,
-    print_run,
-)
+from headcount.cli.printing import output, print_json, print_notes, print_ranking, print_run
 from headcount.errors import StatsError, UsageError
 from headcount.models import LoadOptions
 from headcount.records import (

@@ -12,13 +12,7 @@ import headcount as hc
 from headcount import plugins
 from headcount.cli.inputs import CorpusArguments, read_annotated
 from headcount.cli.options import Json, Model, RunArguments, loaded
-from headcount.cli.printing import (
-    output,
-    print_json,
-    print_notes,
-    print_run,
-    status,
-)
+from headcount.cli.printing import output, print_json, print_notes, print_run, status
 from headcount.errors import UsageError, skipped_in_words
 from headcount.models import LoadOptions
 from headcount.records import EngineOptions, names, option

@@ -21,13 +21,7 @@ import pandas as pd
 from headcount import importance, plugins, tasks
 from headcount.models import Subject
 from headcount.pruning import can_go, read_tolerance, removed_counts
-from headcount.records import (
-    Engine,
-    Head,
-    HeadTable,
-    Journal,
-    Run,
-)
+from headcount.records import Engine, Head, HeadTable, Journal, Run
 from headcount.surveys import PassOptions, ReadingOptions, RoleOptions, ShardWork, run_pass, survey
 from headcount.tasks import Task, Translation
 from headcount.text import Corpus, texts_of

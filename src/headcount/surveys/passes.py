@@ -23,24 +23,11 @@ from torch import nn
 from headcount import plugins
 from headcount.bundle import sample
 from headcount.errors import InputError, UsageError
-from headcount.models import (
-    Subject,
-    enough_memory,
-    out_of_memory,
-    refuse_nan,
-    subject_facts,
-)
+from headcount.models import Subject, enough_memory, out_of_memory, refuse_nan, subject_facts
 from headcount.records import Column, HeadTable, provenance, working
 from headcount.surveys.roles.role import TRIALS
 from headcount.surveys.shards import ShardWork, Told, run_shards
-from headcount.surveys.tally import (
-    Reading,
-    SumsTally,
-    Tally,
-    readings_of,
-    receivers,
-    tabulate,
-)
+from headcount.surveys.tally import Reading, SumsTally, Tally, readings_of, receivers, tabulate
 from headcount.surveys.trial import Trial, TrialPlan, TrialTexts, trial_table
 from headcount.text import (
     Batch,

@@ -47,13 +47,7 @@ from headcount.surveys.passes import (
 )
 from headcount.surveys.roles.role import TRIALS, Role, all_roles, judged, verdict_frame, with_roles
 from headcount.surveys.shards import ShardWork
-from headcount.surveys.surface import (
-    Confidence,
-    Entropy,
-    Neighbours,
-    SeparatorRow,
-    Specials,
-)
+from headcount.surveys.surface import Confidence, Entropy, Neighbours, SeparatorRow, Specials
 from headcount.surveys.tally import Tally, TallyPlan
 from headcount.surveys.trial import Trial, TrialTexts
 from headcount.tasks import own_output

@@ -26,14 +26,7 @@ from headcount.importance.sweeps.interventions import (
     check_interventions,
     picked,
 )
-from headcount.importance.sweeps.ways import (
-    Group,
-    LongWay,
-    StandIn,
-    Trial,
-    choose_way,
-    prepared,
-)
+from headcount.importance.sweeps.ways import Group, LongWay, StandIn, Trial, choose_way, prepared
 from headcount.models import Subject, carried, enough_memory, eval_mode
 from headcount.records import (
     Answer,

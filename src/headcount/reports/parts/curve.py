@@ -9,13 +9,7 @@ import pandas as pd
 from headcount.errors import HeadcountError
 from headcount.pruning import at_chance, can_go, in_points, point_of
 from headcount.records import Head, parse_heads
-from headcount.reports.parts.numbers import (
-    HELD_OUT,
-    Source,
-    figure,
-    first_known,
-    metric_title,
-)
+from headcount.reports.parts.numbers import HELD_OUT, Source, figure, first_known, metric_title
 
 # --- The pruning curve --------------------------------------------------------------------------
 

@@ -11,11 +11,7 @@ import pandas as pd
 
 from headcount import plugins
 from headcount.reports.parts.look import first_roles, looks
-from headcount.reports.parts.numbers import (
-    Source,
-    figure,
-    row_head,
-)
+from headcount.reports.parts.numbers import Source, figure, row_head
 from headcount.surveys.roles import KINDS
 
 # --- The verdicts of each head, the strongest role first ----------------------------------------

@@ -6,10 +6,7 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.rooms.families.divergence import SMOOTHING, Divergence
-    from headcount.rooms.families.grouping import (
-        families,
-        families_of_tally,
-    )
+    from headcount.rooms.families.grouping import families, families_of_tally
     from headcount.rooms.families.stage import families_json, print_families
 
 #: What it adds; see `headcount.plugins`.

@@ -15,13 +15,7 @@ import pandas as pd
 
 from headcount import stats
 from headcount.errors import RunError, UsageError, install_hint
-from headcount.records import (
-    Head,
-    HeadTable,
-    Run,
-    parse_head,
-    parse_heads,
-)
+from headcount.records import Head, HeadTable, Run, parse_head, parse_heads
 from headcount.reports import HELD_OUT, first_known, held_out, metric_title
 from headcount.rooms.agreement import survival
 from headcount.rooms.exhibits import Exhibit, read_exhibits

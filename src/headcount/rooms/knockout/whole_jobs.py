@@ -40,7 +40,7 @@ from headcount.tasks import Outcome, Task
 
 # --- Which heads go together --------------------------------------------------------------------
 
-#: Sets of several roles, by the names that `headcount.rooms.agreement.agreement.by_role` gives two of them.
+#: Sets of several roles, by the names that `by_role` of the room `agreement` gives two of them.
 JOINT = {
     "any function": "that do a nameable job",
     "any rest": "that look much at one place",
