@@ -26,10 +26,10 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 #: Ratchets: they go down with the house, and up only with a decision page that says what for.
 MOST_MODULES = 217
-MOST_LINES = 43_640
+MOST_LINES = 43_572
 #: The core: everything but `rooms`. What is new goes into rooms.
-MOST_CORE_MODULES = 116
-MOST_CORE_LINES = 24_143
+MOST_CORE_MODULES = 105
+MOST_CORE_LINES = 22_496
 MOST_IMPORTS = 0.105
 #: The core finds rooms by the registry (`headcount.plugins`), and imports none of them.
 MOST_EDGES = 0
