@@ -47,10 +47,13 @@ WORK: dict[str, list[str]] = {
     "atlas": ["atlas", "atlas.toml", "-o", "atlas", "--step", "50"],
 }
 #: The command line with shards so small that many are under way.
-DRIVER = """
+DRIVER = f"""
 import sys
 from headcount.cli.main import app
 from headcount.surveys import shards
+sys.path.insert(0, {str(TESTS)!r})
+from kills.commands import steady_times
+steady_times()
 shards.SHARD_ITEMS = 2
 app(prog_name="headcount")
 """

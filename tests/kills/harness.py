@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from kills.commands import ALWAYS, COMMANDS, LESS, make_inputs
+from kills.commands import ALWAYS, COMMANDS, LESS, make_inputs, steady_times
 
 MODES = ("count", "kill", "torn", "full", "read-only", "interrupt")
 #: Those in which a signal comes at a moment rather than at an operation.
@@ -158,6 +158,7 @@ def _run_here(folder: Path, command: list[str], mode: str, at: int, log: int) ->
     os.chdir(folder)
     sys.argv = ["headcount", *command, *LESS.get(command[0], ALWAYS)]
     subprocess.run = _forked(subprocess.run, shim.shim_disarm)
+    steady_times()
     shim.shim_arm(str(folder).encode(), ctypes.c_long(at), MODES.index(mode), log)
     code = 70
     try:
