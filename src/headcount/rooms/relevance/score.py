@@ -23,6 +23,7 @@ from headcount.errors import ModelError, UsageError
 from headcount.importance import Arrays, BatchWork, Measure, Score, ScoreOptions, ScoreWork
 from headcount.models import Anatomy, Subject, check_finite, enough_memory
 from headcount.records import STACKS, Column, Engine, EngineOptions, HeadTable, Journal
+from headcount.rooms.labels import HeadTask, Similarity, embed
 from headcount.rooms.relevance.propagate import (
     Flow,
     LogitInputs,
@@ -168,9 +169,9 @@ def explaining(subject: Subject, task: tasks.Task, draw: Draw | None = None) -> 
     ):
         with words_read(subject) as words:
             yield lambda tracing, batch: _words(tracing, batch, words, draw or Draw())
-    elif isinstance(task, tasks.Similarity):
+    elif isinstance(task, Similarity):
         yield _cosines
-    elif isinstance(task, tasks.HeadTask):
+    elif isinstance(task, HeadTask):
         yield lambda tracing, batch: _logits(tracing, batch, task)
     else:
         raise UsageError(explanation_target(task))
@@ -206,7 +207,7 @@ def _places(predicted: Tensor) -> tuple[Tensor, Tensor]:
     return order[:, : there.shape[1]], there
 
 
-def _logits(tracing: Tracing, batch: Batch, task: tasks.HeadTask) -> Start:
+def _logits(tracing: Tracing, batch: Batch, task: HeadTask) -> Start:
     """One start a row: the class that is chosen, or the number."""
     subject = tracing.subject
     output, ledger = tracing.forward(
@@ -218,7 +219,7 @@ def _logits(tracing: Tracing, batch: Batch, task: tasks.HeadTask) -> Start:
 
 def _cosines(tracing: Tracing, batch: Batch) -> Start:
     """One start a pair: the terms of the cosine, half to each side."""
-    output, ledger = tracing.forward(lambda: tasks.embed(tracing.subject, batch), 2 * len(batch))
+    output, ledger = tracing.forward(lambda: embed(tracing.subject, batch), 2 * len(batch))
     pairs = output.detach().unflatten(0, (-1, 2))
     unit = pairs / pairs.norm(dim=-1, keepdim=True)
     terms = (unit.prod(dim=1, keepdim=True) / 2).expand_as(pairs).flatten(0, 1)
