@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from headcount.records.rendering import (
         Brief,
         Drawn,
-        brief_html,
         plain_figure,
         template,
         token_texts,

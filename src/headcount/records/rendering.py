@@ -163,8 +163,7 @@ class Drawn:
             console.print(self)
         return printable(caught.get().rstrip("\n"), keep="\n")
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
 
 def brief_html(text: str, rows: HeadTable | pd.DataFrame | None) -> str:
@@ -211,8 +210,7 @@ def _table_grid(table: HeadTable) -> Grid:
             (text, step, (why or "not measured") if text == NA else "")
             for text, step in zip(texts, _steps(table, name), strict=True)
         ]
-        title = " · ".join(part for part in parts if part)
-        columns[name] = (column.title, title, cells)
+        columns[name] = (column.title, " · ".join(filter(None, parts)), cells)
     return [str(head) for head in table.heads], columns
 
 
@@ -243,12 +241,11 @@ def _first_rows(rows: HeadTable | pd.DataFrame, n: int) -> list[int]:
     """The rows seen first: heads with a role, or those that matter most; else the first."""
     if isinstance(rows, pd.DataFrame) or n <= _FEW_ROWS:
         return list(range(min(n, _FEW_ROWS)))
-    matters = [name for name in telling_first(rows) if rows.column(name).group == _MATTERS]
+    by = [name for name in telling_first(rows) if rows.column(name).group == _MATTERS][:1]
+    heads = rows.heads
+    wanted = [heads.index(head) for name in by for head in rows.rank(name)]
     if "role" in rows.names:
         wanted = np.flatnonzero(rows.frame["role"].notna()).tolist()
-    else:
-        heads = rows.heads
-        wanted = [heads.index(head) for name in matters[:1] for head in rows.rank(name)]
     return (wanted or list(range(n)))[:_FEW_ROWS]
 
 

@@ -209,8 +209,8 @@ class HeadRow(Brief, dict[str, Any]):
 
     def in_brief(self) -> tuple[str, pd.DataFrame]:
         """The values that are there, in words and as rows."""
-        known = {name: value for name, value in self.items() if value is not None}
-        shown = {name: plain_figure(known[name]) for name in known if name not in (*INDEX, "name")}
+        known = [(n, v) for n, v in self.items() if v is not None and n not in (*INDEX, "name")]
+        shown = {name: plain_figure(value) for name, value in known}
         words = ", ".join(f"{n} {v}" for n, v in shown.items() if not n.endswith(("_low", "_high")))
         return f"{self.get('name')}: {words}", pd.DataFrame({"value": shown})
 

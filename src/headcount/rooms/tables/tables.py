@@ -12,7 +12,7 @@ import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.pruning import can_go
-from headcount.records import Brief, Head, HeadTable, Run, brief_html, parse_head, plain_figure
+from headcount.records import Brief, Head, HeadTable, Run, parse_head, plain_figure
 from headcount.reports import read_source
 from headcount.surveys.roles import KINDS, verdicts_of
 
@@ -26,12 +26,11 @@ class PaperTable(Brief, str):
 
     frame: pd.DataFrame
 
-    def in_brief(self) -> tuple[str, pd.DataFrame]:
-        """The text, and the rows."""
-        return str.__str__(self), self.frame
+    __repr__ = str.__str__
 
-    def _repr_html_(self) -> str:
-        return brief_html("The heads that matter", self.frame)
+    def in_brief(self) -> tuple[str, pd.DataFrame]:
+        """What a notebook shows."""
+        return "The heads that matter", self.frame
 
 
 def paper_table(
