@@ -90,6 +90,7 @@ def _specials(engine: str, model: Path) -> dict[str, Any]:
     told = json.loads(file.read_text(encoding="utf8")) if file.is_file() else {}
     ends = told.get("eos_token_id") or []
     never = ends if isinstance(ends, list) else [ends]
+    never += [bad[0] for bad in told.get("bad_words_ids") or [] if len(bad) == 1]
     return {"start": told.get("decoder_start_token_id"), "never": never}
 
 
