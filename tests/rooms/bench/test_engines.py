@@ -16,7 +16,14 @@ from headcount.cli.main import app
 from headcount.errors import ModelError, UsageError
 from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
-from headcount.rooms.bench.engines import check_engine, run_in, serving_speed, verified, verifier
+from headcount.rooms.bench.engines import (
+    _specials,
+    check_engine,
+    run_in,
+    serving_speed,
+    verified,
+    verifier,
+)
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +70,12 @@ def test_onnx_says_what_transformers_says(small: Subject, tmp_path: Path) -> Non
     finally:
         with torch.no_grad():
             small.inner.lm_head.weight *= -1
+
+
+def test_an_end_whose_id_is_0_is_not_said(tmp_path: Path) -> None:
+    for told, never in (({"eos_token_id": 0, "bad_words_ids": [[5], [1, 2]]}, [0, 5]), ({}, [])):
+        (tmp_path / "generation_config.json").write_text(json.dumps(told))
+        assert _specials("onnx", tmp_path)["never"] == never
 
 
 def test_vllm_serves_no_uneven_model(small: Subject, tmp_path: Path) -> None:

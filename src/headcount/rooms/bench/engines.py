@@ -88,8 +88,8 @@ def _specials(engine: str, model: Path) -> dict[str, Any]:
         return {}
     file = model / "generation_config.json"
     told = json.loads(file.read_text(encoding="utf8")) if file.is_file() else {}
-    ends = told.get("eos_token_id") or []
-    never = ends if isinstance(ends, list) else [ends]
+    ends = told.get("eos_token_id")
+    never = [*ends] if isinstance(ends, list) else [ends] * (ends is not None)
     never += [bad[0] for bad in told.get("bad_words_ids") or [] if len(bad) == 1]
     return {"start": told.get("decoder_start_token_id"), "never": never}
 
@@ -165,9 +165,10 @@ def _inputs(model: Any, prompt: Sequence[int]) -> dict[str, torch.Tensor]:
 
 
 def _greedy(model: Any, prompt: Sequence[int]) -> list[int]:
-    how = {"max_new_tokens": _TOKENS, "min_new_tokens": _TOKENS, "do_sample": False, "num_beams": 1}
+    count = _TOKENS + 1  # the last may be forced to be the end
+    how = {"max_new_tokens": count, "min_new_tokens": count, "do_sample": False, "num_beams": 1}
     with quiet(), eval_mode(model), torch.no_grad():
-        rows: list[int] = model.generate(**_inputs(model, prompt), **how)[0, -_TOKENS:].tolist()
+        rows: list[int] = model.generate(**_inputs(model, prompt), **how)[0, -count:-1].tolist()
     return rows
 
 
