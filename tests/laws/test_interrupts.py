@@ -27,10 +27,10 @@ from transformers.utils import logging as voice
 import headcount
 from headcount.models import dummy_forward, guards, switch
 from headcount.models.guards import eval_mode, frozen, no_logs, quiet
-from headcount.models.loading import reading_gguf
 from headcount.models.outside import OUTSIDE as FAMILIES
 from headcount.models.outside import entering
 from headcount.models.subject import Subject
+from headcount.rooms.exports.llama_cpp import reading_gguf
 from headcount.rooms.relevance import propagate
 from headcount.rooms.relevance.propagate import traced, words_read
 from headcount.rooms.relevance.rules import rule_named

@@ -23,14 +23,14 @@ from tiny_tokenizers import llama as llama_tokenizer
 
 from headcount.bundle.packed import unpack_weights
 from headcount.errors import HeadcountError, ModelError, UsageError
-from headcount.models import loading
 from headcount.models.finding import FoundModel
 from headcount.models.guards import quiet
 from headcount.models.hub import options_for
-from headcount.models.loading import load, open_tokenizer, pick_device, pick_dtype, reading_gguf
+from headcount.models.loading import load, open_tokenizer, pick_device, pick_dtype
 from headcount.models.options import LoadOptions
 from headcount.models.subject import Subject
 from headcount.pruning import prune
+from headcount.rooms.exports.llama_cpp import begin_as_file_says, reading_gguf
 
 
 @pytest.fixture
@@ -617,7 +617,7 @@ def test_texts_begin_as_the_gguf_file_says(
     writer.close()
     tokenizer = SimpleNamespace(add_bos_token=False, update_post_processor=lambda: told.append(1))
     told: list[int] = []
-    loading._begin_as_file_says(tokenizer, tmp_path / "words.gguf")
+    begin_as_file_says(tokenizer, tmp_path / "words.gguf")
     assert (tokenizer.add_bos_token, bool(told)) == (begins, begins)
 
 

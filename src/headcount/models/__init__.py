@@ -25,9 +25,24 @@ if TYPE_CHECKING:
         probe_inputs,
         quiet_arguments,
     )
-    from headcount.models.explain import first_line
-    from headcount.models.finding import PACKAGES, find, is_model, known_models, model_dir
-    from headcount.models.guards import eval_mode, frozen, no_logs, on_exit, out_of_memory, quiet
+    from headcount.models.explain import as_model_error, check_files, first_line
+    from headcount.models.finding import (
+        PACKAGES,
+        FoundModel,
+        find,
+        is_model,
+        known_models,
+        model_dir,
+    )
+    from headcount.models.guards import (
+        eval_mode,
+        frozen,
+        global_state,
+        no_logs,
+        on_exit,
+        out_of_memory,
+        quiet,
+    )
     from headcount.models.loading import load
     from headcount.models.modeling_headcount import (
         OwnConfig,

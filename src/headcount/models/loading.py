@@ -7,17 +7,14 @@ without a word.
 from __future__ import annotations
 
 import difflib
-import functools
-import json
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 import transformers
 from transformers import (
@@ -42,7 +39,7 @@ from headcount.models.explain import (
     first_line,
 )
 from headcount.models.finding import FoundModel, find
-from headcount.models.guards import global_state, on_exit, quiet
+from headcount.models.guards import quiet
 from headcount.models.hub import Listing, files_of, options_for
 from headcount.models.modeling_headcount import pruned_class, take_along
 from headcount.models.options import LoadOptions
@@ -237,24 +234,10 @@ def open_tokenizer(
             return None, [f"no tokenizer: {first_line(error)}"]
         return None, [_NO_FILES]
     if found.gguf:
-        _begin_as_file_says(tokenizer, found.folder / found.gguf)
+        plugins.get("parts", "gguf").begin_as_file_says(tokenizer, found.folder / found.gguf)
     # transformers makes up one that knows no words where there are no files
     is_empty = len(tokenizer) <= len(tokenizer.all_special_ids) + 2
     return (None, [_NO_FILES]) if is_empty else (tokenizer, [])
-
-
-def _begin_as_file_says(tokenizer: Any, path: Path) -> None:
-    """Begin texts with the start token where the GGUF file asks for it: transformers may not."""
-    import gguf
-
-    asked = gguf.GGUFReader(path).get_field("tokenizer.ggml.add_bos_token")
-    if (
-        asked is not None
-        and asked.contents()
-        and getattr(tokenizer, "add_bos_token", True) is False
-    ):
-        tokenizer.add_bos_token = True
-        tokenizer.update_post_processor()
 
 
 def _tokenizer_at(path: str, wanted: LoadOptions) -> PreTrainedTokenizerBase:
@@ -307,153 +290,6 @@ def fitted_class(chosen: Any, config: Any) -> Any:
 
     # Of a class in a module of its own transformers reads no weights under older names.
     return type(whole.__name__, (pruned_class(whole),), {"__module__": whole.__module__})
-
-
-# --- GGUF files ---------------------------------------------------------------------------------
-# transformers parses the header anew for the config, the weights and the tokenizer, and rebuilds
-# the table of tensor names for every module; remembering both within one load makes a model of
-# 30 layers open three times faster.
-
-
-@contextmanager
-def reading_gguf() -> Iterator[None]:
-    """Within the block, GGUF headers are parsed once and no bar is drawn."""
-    try:
-        import gguf
-    except ImportError:
-        raise ModelError(
-            "A GGUF model needs the package gguf, which is not installed; run `pip install gguf`."
-        ) from None
-    from transformers import modeling_gguf_pytorch_utils as theirs
-
-    class Reader(gguf.GGUFReader):
-        """A reader whose numbers are plain arrays: slices of a memory map cost ten times more."""
-
-        def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
-            kind = np.dtype(dtype).newbyteorder(override_order or self.byte_order)
-            end = offset + kind.itemsize * int(count)
-            return np.asarray(self.data)[offset:end].view(kind)
-
-    def parsed(value: Any, kinds: Any) -> Any:
-        """A value of a header; a vocabulary is a quarter of a million strings."""
-        last = kinds[-1] if isinstance(kinds, list) else kinds
-        is_text = last == gguf.GGUFValueType.STRING
-        return value.tobytes().decode() if is_text else parse(value, kinds)
-
-    with global_state():
-        names = ("GGUFReader", "get_tensor_name_map")
-        originals = {name: getattr(gguf, name) for name in names}
-        bar, parse = theirs.tqdm, theirs._gguf_parse_value
-
-        def restore() -> None:
-            vars(gguf).update(originals)
-            theirs.tqdm, theirs._gguf_parse_value = bar, parse
-
-        with on_exit(restore):
-            names_of = functools.cache(originals["get_tensor_name_map"])
-            vars(gguf).update(GGUFReader=functools.cache(Reader), get_tensor_name_map=names_of)
-            theirs.tqdm = functools.partial(bar, disable=True)
-            theirs._gguf_parse_value = parsed
-            yield
-
-
-# --- LoRA and other peft adapters ---------------------------------------------------------------
-
-#: The class of model that each kind of adapter was trained on.
-_CLASSES = {
-    "CAUSAL_LM": "AutoModelForCausalLM",
-    "SEQ_2_SEQ_LM": "AutoModelForSeq2SeqLM",
-    "SEQ_CLS": "AutoModelForSequenceClassification",
-    "TOKEN_CLS": "AutoModelForTokenClassification",
-    "QUESTION_ANS": "AutoModelForQuestionAnswering",
-}
-
-
-def open_adapter(found: FoundModel, wanted: LoadOptions) -> Subject:
-    """The base model that the adapter names, with the adapter on it."""
-    try:
-        import peft
-    except ImportError:
-        raise ModelError(
-            f"'{found.name}' is an adapter (adapter_config.json) and the package peft is not "
-            "installed; run `pip install peft`."
-        ) from None
-    settings = _adapter_settings(found)
-    names = [child.name for child in found.folder.iterdir()]
-    check_files(names, found.name, wanted.allow_bin)
-    base = _open_base(found, settings, wanted)
-    with warnings.catch_warnings(record=True) as heard, as_model_error(found):
-        warnings.simplefilter("always")
-        model = peft.PeftModel.from_pretrained(
-            base.model, found.location, torch_device=wanted.device
-        )
-    messages = [str(warning.message) for warning in heard]
-    lost = [first_line(message) for message in messages if "missing adapter" in message]
-    notes = [f"an adapter on {base.source}", *base.notes, *lost]
-    return replace(base, model=model.eval(), name=found.name, source=found.source, notes=notes)
-
-
-def _adapter_settings(found: FoundModel) -> dict[str, Any]:
-    """The adapter_config.json, with the keys that are used here checked."""
-    where = f"The adapter_config.json of '{found.name}'"
-    try:
-        settings = json.loads((found.folder / "adapter_config.json").read_text(encoding="utf8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{where} cannot be read as JSON: {first_line(error)}") from None
-    if not isinstance(settings, dict):
-        raise ModelError(f"{where} holds no settings; it must be a JSON object.")
-    for key in ("base_model_name_or_path", "revision", "task_type"):
-        if not isinstance(settings.get(key), str | None):
-            raise ModelError(f"{where} has a {key} that is no text: {settings[key]!r}.")
-    return settings
-
-
-def _open_base(found: FoundModel, settings: dict[str, Any], wanted: LoadOptions) -> Subject:
-    """The model that an adapter was trained on, by name or by a path in its folder."""
-    base = settings.get("base_model_name_or_path")
-    if not base:
-        raise ModelError(
-            f"The adapter_config.json of '{found.name}' names no base model; "
-            "add base_model_name_or_path."
-        )
-    inside = found.folder / base
-    place = inside if not Path(base).exists() and inside.exists() else Path(base)
-    if (place / "adapter_config.json").is_file() and not (place / "config.json").is_file():
-        itself = "itself" if place.resolve() == found.folder.resolve() else "another adapter"
-        raise ModelError(
-            f"The adapter_config.json of '{found.name}' names {itself} as its base model; name the "
-            "model that it was trained on."
-        )
-    own_tokenizer = (found.folder / "tokenizer_config.json").is_file()
-    return load(
-        place if place == inside else base,
-        device=wanted.device,
-        dtype=wanted.dtype,
-        trust_remote_code=wanted.trust_remote_code,
-        allow_bin=wanted.allow_bin,
-        revision=settings.get("revision"),
-        auto_class=wanted.auto_class or _CLASSES.get(settings.get("task_type") or ""),
-        offline=wanted.offline,
-        tokenizer=wanted.tokenizer or (found.location if own_tokenizer else None),
-    )
-
-
-def downloaded(found: FoundModel, options: dict[str, Any]) -> FoundModel:
-    """An adapter of the hub as a folder on this machine."""
-    from huggingface_hub import snapshot_download
-
-    with as_model_error(found):
-        folder = snapshot_download(
-            found.location,
-            revision=options["revision"],
-            local_files_only=options["local_files_only"],
-            allow_patterns=[
-                "adapter_config.json",
-                "adapter_model.safetensors",
-                "adapter_model.bin",
-            ],
-        )
-    return replace(found, kind="adapter", location=folder)
 
 
 # --- Load a model by name -----------------------------------------------------------------------
@@ -515,16 +351,18 @@ def _spelled(name: object) -> str:
 def _open(found: FoundModel, wanted: LoadOptions) -> Subject:
     """Open whatever was found."""
     if found.kind == "adapter":
-        return open_adapter(found, wanted)
+        return cast(Subject, plugins.get("parts", "adapters").open_adapter(found, wanted))
     options, listing = options_for(
         found, wanted.trust_remote_code, wanted.revision, offline=wanted.offline
     )
     if found.kind == "hub" and listing.is_adapter:
-        subject = open_adapter(downloaded(found, options), wanted)
-        return replace(subject, revision=listing.revision)
-    reading: AbstractContextManager[None] = reading_gguf() if found.gguf else nullcontext()
+        adapters = plugins.get("parts", "adapters")
+        subject = adapters.open_adapter(adapters.downloaded(found, options), wanted)
+        return cast(Subject, replace(subject, revision=listing.revision))
+    files = plugins.get("parts", "gguf") if found.gguf else None
+    reading: AbstractContextManager[None] = files.reading_gguf() if files else nullcontext()
     with reading:
-        if found.gguf and (made := plugins.part("gguf")(found, wanted)) is not None:
+        if files and (made := files.open_own(found, wanted)) is not None:
             return cast(Subject, made)
         model, notes, stored = _open_model(found, wanted, options, listing)
         tokenizer, more = open_tokenizer(found, options, listing, wanted)

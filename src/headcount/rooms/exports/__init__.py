@@ -8,5 +8,5 @@ ADDS = {
         "gguf": "llama_cpp:export_gguf",
         "gguf-q8_0": "llama_cpp:export_q8",
     },
-    "parts": {"gguf": "llama_cpp:open_own"},
+    "parts": {"gguf": "llama_cpp"},
 }

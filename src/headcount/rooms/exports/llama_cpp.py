@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -35,9 +36,11 @@ from headcount.models import (
     card_for,
     draft_of,
     find,
+    global_state,
     heads_left,
     map_beside,
     map_of,
+    on_exit,
     put_in_place,
     quiet,
     room_of,
@@ -415,6 +418,68 @@ def _without_heads(
 
 
 # --- Read a `deci` again ------------------------------------------------------------------------
+
+
+# --- Files are read faster, and as they say ------------------------------------------------------
+# transformers parses the header anew for the config, the weights and the tokenizer, and rebuilds
+# the table of tensor names for every module; remembering both within one load makes a model of
+# 30 layers open three times faster.
+
+
+@contextmanager
+def reading_gguf() -> Iterator[None]:
+    """Within the block, GGUF headers are parsed once and no bar is drawn."""
+    try:
+        import gguf
+    except ImportError:
+        raise ModelError(
+            "A GGUF model needs the package gguf, which is not installed; run `pip install gguf`."
+        ) from None
+    from transformers import modeling_gguf_pytorch_utils as theirs
+
+    class Reader(gguf.GGUFReader):
+        """A reader whose numbers are plain arrays: slices of a memory map cost ten times more."""
+
+        def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
+            kind = np.dtype(dtype).newbyteorder(override_order or self.byte_order)
+            end = offset + kind.itemsize * int(count)
+            return np.asarray(self.data)[offset:end].view(kind)
+
+    def parsed(value: Any, kinds: Any) -> Any:
+        """A value of a header; a vocabulary is a quarter of a million strings."""
+        last = kinds[-1] if isinstance(kinds, list) else kinds
+        is_text = last == gguf.GGUFValueType.STRING
+        return value.tobytes().decode() if is_text else parse(value, kinds)
+
+    with global_state():
+        names = ("GGUFReader", "get_tensor_name_map")
+        originals = {name: getattr(gguf, name) for name in names}
+        bar, parse = theirs.tqdm, theirs._gguf_parse_value
+
+        def restore() -> None:
+            vars(gguf).update(originals)
+            theirs.tqdm, theirs._gguf_parse_value = bar, parse
+
+        with on_exit(restore):
+            names_of = cache(originals["get_tensor_name_map"])
+            vars(gguf).update(GGUFReader=cache(Reader), get_tensor_name_map=names_of)
+            theirs.tqdm = partial(bar, disable=True)
+            theirs._gguf_parse_value = parsed
+            yield
+
+
+def begin_as_file_says(tokenizer: Any, path: Path) -> None:
+    """Begin texts with the start token where the GGUF file asks for it: transformers may not."""
+    import gguf
+
+    asked = gguf.GGUFReader(path).get_field("tokenizer.ggml.add_bos_token")
+    if (
+        asked is not None
+        and asked.contents()
+        and getattr(tokenizer, "add_bos_token", True) is False
+    ):
+        tokenizer.add_bos_token = True
+        tokenizer.update_post_processor()
 
 
 def open_own(found: Any, wanted: LoadOptions) -> Subject | None:
