@@ -23,7 +23,7 @@ from headcount.records import (
     old_keywords,
 )
 from headcount.surveys import COLUMNS, ReadingOptions, survey
-from headcount.tasks import Task, batches
+from headcount.tasks import Task
 from headcount.text import read_corpus
 
 # --- Which options belong to which score, sorted out before any work begins ---------------------
@@ -158,7 +158,7 @@ def score(
     # Batches as a model takes them, or a DataLoader of them, are made a task.
     first = task[0] if isinstance(task, list | tuple) and task else None
     if hasattr(task, "collate_fn") or isinstance(first, Mapping):
-        task = batches(task)  # type: ignore[arg-type]
+        task = plugins.get("tasks", "batches")(task)
     _check_call(subject, task)
     names, where = read_names(by), engine_of(engine)
     given = {"per": per, "normalize": normalize, "mode": mode, "unit": unit, "metric": metric}

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Any
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.tasks.comparison import Comparison, Metric, compare_outcomes, read_metric
+    from headcount.tasks.comparison import (
+        Comparison,
+        Metric,
+        choose_metric,
+        compare_outcomes,
+        read_metric,
+    )
     from headcount.tasks.comparison import compare_outcomes as compare
-    from headcount.tasks.custom_tasks import Batches, Custom, batches, custom
+    from headcount.tasks.custom_tasks import Custom, custom
     from headcount.tasks.examples import (
         IN_HAND,
         TEXT,
@@ -66,7 +72,6 @@ __all__ = [
     "Outcome",
     "Sheet",
     "Task",
-    "batches",
     "compare",
     "custom",
     "lm",

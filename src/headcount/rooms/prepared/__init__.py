@@ -1,0 +1,4 @@
+"""Prepared: batches as a model takes them are a task too."""
+
+#: What it adds; see `headcount.plugins`.
+ADDS = {"tasks": {"batches": "batches:batches"}}
