@@ -34,14 +34,14 @@ from headcount.rooms.exports.llama_cpp import reading_gguf
 from headcount.rooms.relevance import propagate
 from headcount.rooms.relevance.propagate import traced, words_read
 from headcount.rooms.relevance.rules import rule_named
+from headcount.rooms.resting.weights import weights_gradient
 from headcount.rooms.shortcut.shortcut import Course, EncoderOnce, Shortcut, _Watch, course_of
 from headcount.text.batch import ready_batch
 from headcount.wiring import seam
 from headcount.wiring.ablation import ablated
-from headcount.wiring.gradients import backflow, weights_gradient
 from headcount.wiring.seam import listening
 from headcount.wiring.taps import tap
-from headcount.wiring.valves import valve
+from headcount.wiring.valves import backflow, valve
 
 SOURCE = str(Path(headcount.__file__).parent)
 

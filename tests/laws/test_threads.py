@@ -31,10 +31,10 @@ from headcount.records.run import Run
 from headcount.rooms.gates.gates import Gates, gated
 from headcount.rooms.relevance.propagate import traced
 from headcount.rooms.relevance.rules import rule_named
+from headcount.rooms.resting.weights import weights_gradient
 from headcount.wiring import ablated
-from headcount.wiring.gradients import backflow, weights_gradient
 from headcount.wiring.taps import tap
-from headcount.wiring.valves import valve
+from headcount.wiring.valves import backflow, valve
 
 
 def in_a_thread(work: Callable[[], Any]) -> Any:

@@ -23,9 +23,8 @@ from tiny_tokenizers import llama as llama_tokenizer
 
 from headcount.bundle.packed import unpack_weights
 from headcount.errors import HeadcountError, ModelError, UsageError
-from headcount.models.finding import FoundModel
+from headcount.models.finding import FoundModel, options_for
 from headcount.models.guards import quiet
-from headcount.models.hub import options_for
 from headcount.models.loading import load, open_tokenizer, pick_device, pick_dtype
 from headcount.models.options import LoadOptions
 from headcount.models.subject import Subject

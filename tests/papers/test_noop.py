@@ -11,7 +11,7 @@ from tiny_tokenizers import ENGLISH
 
 from headcount.models.subject import Subject
 from headcount.rooms.resting.noop import NOOP_LAYERS, NoOpTrial, loss_per_target, objective_of
-from headcount.wiring.gradients import weights_gradient
+from headcount.rooms.resting.weights import weights_gradient
 
 SUBJECTS = {"enc": tiny_subjects.filler(), "dec": tiny_subjects.writer("llama")}
 

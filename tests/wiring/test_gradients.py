@@ -17,8 +17,9 @@ from torch import Tensor
 from headcount.errors import UnsupportedModel
 from headcount.models.site import Site
 from headcount.models.subject import Subject
+from headcount.rooms.resting.weights import weights_gradient
 from headcount.wiring import seam
-from headcount.wiring.gradients import backflow, weights_gradient
+from headcount.wiring.valves import backflow
 
 
 def subject_of(family: str) -> Subject:

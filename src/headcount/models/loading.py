@@ -38,9 +38,8 @@ from headcount.models.explain import (
     check_weight_numbers,
     first_line,
 )
-from headcount.models.finding import FoundModel, find
+from headcount.models.finding import FoundModel, Listing, files_of, find, options_for
 from headcount.models.guards import quiet
-from headcount.models.hub import Listing, files_of, options_for
 from headcount.models.modeling_headcount import pruned_class, take_along
 from headcount.models.options import LoadOptions
 from headcount.models.subject import Subject

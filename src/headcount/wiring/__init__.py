@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         uniform,
         zero,
     )
-    from headcount.wiring.gradients import Slope, backflow, weights_gradient
     from headcount.wiring.rows import PATHS, Scores, halve_tiles
     from headcount.wiring.seam import Attended, Turns, attached, hooked, listening, shown
     from headcount.wiring.sighting import (
@@ -32,6 +31,6 @@ if TYPE_CHECKING:
         uniform_entropy,
     )
     from headcount.wiring.taps import Watch, tap
-    from headcount.wiring.valves import Valve, valve
+    from headcount.wiring.valves import Valve, backflow, valve
 
 open_door(__name__)

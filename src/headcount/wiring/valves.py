@@ -16,7 +16,17 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.models import Site, Subject, core_of, heads_left, on_exit, own_thread, sites_of
+from headcount.models import (
+    Site,
+    Subject,
+    core_of,
+    eval_mode,
+    frozen,
+    heads_left,
+    on_exit,
+    own_thread,
+    sites_of,
+)
 from headcount.records import Head, check_heads, parse_head
 from headcount.wiring.seam import Attended, Turns, attached
 
@@ -286,3 +296,63 @@ def _read(mask: Any, layers: int) -> tuple[list[Tensor | None], list[int]]:
     if found.dim() == 5 and found.numel() == found.shape[0] * found.shape[2]:
         found = found.flatten(1)  # [layer, 1, head, 1, 1], as the models' own code had it
     return list(found) if found.dim() == 2 else [found] * layers, list(found.shape)
+
+
+# --- Gradients of a loss at what each head gives ------------------------------------------------
+
+# The gradient times what the head gives is dL/dxi_h, the slope of the loss in the head's scale
+# (Michel et al., NeurIPS 2019, section 4.1); still apart for every example, position and dimension.
+
+#: Gets a site, what its heads gave and its gradient, each `[row, query, head, dim]`.
+Receiver = Callable[[Site, Tensor, Tensor], None]
+
+
+@contextmanager
+def backflow(subject: Subject, receive: Receiver) -> Iterator[Backflow]:
+    """Within the block, `flow.backward(loss)` shows `receive` every site that the loss depends on.
+
+    The model is in evaluation mode, its weights take no gradient, and nothing is multiplied: the
+    forward is the plain one. The backward ends at the first heads, not at the embeddings.
+    """
+    flow = Backflow(subject, receive)
+    with (
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        attached(subject, flow.follow, flow.turns),
+        eval_mode(subject.model),
+        frozen(subject.model),
+    ):
+        yield flow
+
+
+class Backflow:
+    """A reader of gradients at work."""
+
+    def __init__(self, subject: Subject, receive: Receiver) -> None:
+        self.name = subject.name
+        self.turns = Turns(subject)
+        self._receive = receive
+        self._first: list[Tensor] = []
+
+    def follow(self, module: nn.Module, attended: Attended) -> Tensor:
+        """The part on the seam: wait for the gradient of what the heads gave; change nothing."""
+        site, output = self.turns.next(module), attended.output
+        given = output.detach()
+        if not output.requires_grad:  # nothing before asks for a gradient: the first heads
+            output = given.requires_grad_()
+            self._first.append(output)
+            given = output.detach()
+        # The hook holds the detached twin: holding the tensor that holds the hook would leak.
+        output.register_hook(lambda gradient: self._receive(site, given, gradient))
+        return output
+
+    def backward(self, loss: Tensor) -> None:
+        """Send the gradient of a loss back through all heads that were seen since the last one."""
+        first, self._first = self._first, []
+        if not loss.requires_grad or not first:
+            raise UsageError(
+                f"The loss does not depend on the heads of {self.name} in a way that can be "
+                "differentiated; compute it with torch from what the model gives, without "
+                "no_grad, detach or numpy."
+            )
+        torch.autograd.grad(loss, first, allow_unused=True)

@@ -26,11 +26,12 @@ from headcount.errors import StatsError, UsageError, check_convention
 from headcount.models import Site, Subject, refuse_nan
 from headcount.records import STACKS, Column
 from headcount.rooms.labels import embed
+from headcount.rooms.resting.weights import Slope, weights_gradient
 from headcount.stats import Floats
 from headcount.surveys import Finding, Findings, TrialCounts, TrialPlan, TrialTexts
 from headcount.tasks import MaskedLanguageModelling, Task, label_counts, lm, mlm, translation
 from headcount.text import Batch, Side, read_corpus, texts_of
-from headcount.wiring import Slope, of_class, weights_gradient
+from headcount.wiring import of_class
 
 # --- Sizes of gradients by kind of token --------------------------------------------------------
 

@@ -1,83 +1,21 @@
-"""Gradients of a loss at the heads: at what each head gives, and at every attention weight.
+"""Gradients of a loss at every attention weight (Clark et al., BlackBoxNLP 2019, section 3.2).
 
-The first times what the head gives is dL/dxi_h, the slope of the loss in the head's scale (Michel
-et al., NeurIPS 2019, section 4.1). The second is Clark et al.'s (BlackBoxNLP 2019, section 3.2): a
-weight that can change without the loss noticing does nothing.
+A weight that can change without the loss noticing does nothing. The weights must lie in the graph,
+so the family's own eager attention is run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import ModelError, UnsupportedModel, UsageError
-from headcount.models import Site, Subject, eval_mode, frozen, on_exit
-from headcount.wiring.seam import Attended, Turns, attached
-
-# --- At what each head gives --------------------------------------------------------------------
-# Still apart for every example, position and dimension.
-
-#: Gets a site, what its heads gave and its gradient, each `[row, query, head, dim]`.
-Receiver = Callable[[Site, Tensor, Tensor], None]
-
-
-@contextmanager
-def backflow(subject: Subject, receive: Receiver) -> Iterator[Backflow]:
-    """Within the block, `flow.backward(loss)` shows `receive` every site that the loss depends on.
-
-    The model is in evaluation mode, its weights take no gradient, and nothing is multiplied: the
-    forward is the plain one. The backward ends at the first heads, not at the embeddings.
-    """
-    flow = Backflow(subject, receive)
-    with (
-        torch.inference_mode(False),
-        torch.enable_grad(),
-        attached(subject, flow.follow, flow.turns),
-        eval_mode(subject.model),
-        frozen(subject.model),
-    ):
-        yield flow
-
-
-class Backflow:
-    """A reader of gradients at work."""
-
-    def __init__(self, subject: Subject, receive: Receiver) -> None:
-        self.name = subject.name
-        self.turns = Turns(subject)
-        self._receive = receive
-        self._first: list[Tensor] = []
-
-    def follow(self, module: nn.Module, attended: Attended) -> Tensor:
-        """The part on the seam: wait for the gradient of what the heads gave; change nothing."""
-        site, output = self.turns.next(module), attended.output
-        given = output.detach()
-        if not output.requires_grad:  # nothing before asks for a gradient: the first heads
-            output = given.requires_grad_()
-            self._first.append(output)
-            given = output.detach()
-        # The hook holds the detached twin: holding the tensor that holds the hook would leak.
-        output.register_hook(lambda gradient: self._receive(site, given, gradient))
-        return output
-
-    def backward(self, loss: Tensor) -> None:
-        """Send the gradient of a loss back through all heads that were seen since the last one."""
-        first, self._first = self._first, []
-        if not loss.requires_grad or not first:
-            raise UsageError(
-                f"The loss does not depend on the heads of {self.name} in a way that can be "
-                "differentiated; compute it with torch from what the model gives, without "
-                "no_grad, detach or numpy."
-            )
-        torch.autograd.grad(loss, first, allow_unused=True)
-
-
-# --- At every attention weight ------------------------------------------------------------------
-# The weights must lie in the graph, so the family's own eager attention is run.
+from headcount.errors import ModelError, UnsupportedModel
+from headcount.models import Site, Subject, eval_mode, on_exit
+from headcount.wiring import Attended, Turns, attached
 
 
 @dataclass(frozen=True)
