@@ -22,40 +22,14 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 from transformers.pytorch_utils import Conv1D
 
-from headcount import wiring
+from headcount import importance, models, wiring
 from headcount.errors import HeadcountError, ModelError
-from headcount.importance import (
-    Group,
-    Intervention,
-    LongWay,
-    Trial,
-    chosen_by,
-    marked,
-    repeat_batch,
-)
-from headcount.models import (
-    Site,
-    Subject,
-    core_of,
-    eval_mode,
-    on_exit,
-    out_of_memory,
-    own_thread,
-    switched,
-)
+from headcount.importance import Group, Intervention, LongWay, Trial, chosen_by, marked
+from headcount.models import Site, Subject, core_of, eval_mode, on_exit, out_of_memory, own_thread
 from headcount.stats import Floats
 from headcount.tasks import Task
 from headcount.text import Batch
-from headcount.wiring import (
-    Ablation,
-    Attended,
-    Instead,
-    attached,
-    hooked,
-    listening,
-    replaced,
-    zero,
-)
+from headcount.wiring import Ablation, Attended, Instead, hooked, replaced, zero
 
 # --- The course of a forward --------------------------------------------------------------------
 # Found by watching one forward, not by knowing families. What cannot be told is left open, and
@@ -141,7 +115,7 @@ class _Watch:
             hooked(modules, self._takes, with_kwargs=True),
             hooked(modules, self._gave, after=True),
             hooked(encoder, self._has_encoded, after=True),
-            listening(self.subject, self._hear),
+            wiring.listening(self.subject, self._hear),
         ):
             yield
 
@@ -539,7 +513,7 @@ class Shortcut:
     def opened(self) -> Iterator[Shortcut]:
         """Hang everything on the model for this block."""
         try:
-            with attached(self._subject, self._live), taken_over(self._stand_ins.forwards()):
+            with wiring.attached(self._subject, self._live), taken_over(self._stand_ins.forwards()):
                 yield self
         finally:
             self._stand_ins.kept = RecordedRun(zero)
@@ -658,7 +632,9 @@ def verify(
         chosen = torch.zeros(2, len(subject.heads), dtype=torch.bool)
         span = subject.anatomy.spans[site]
         chosen[0, span.start] = chosen[1, span.stop - 1] = True
-        both = shortcut.again(lambda: task.answer(subject, repeat_batch(batch, 2)), site, chosen)
+        both = shortcut.again(
+            lambda: task.answer(subject, importance.repeat_batch(batch, 2)), site, chosen
+        )
         for place, one in enumerate(chosen):
             with wiring.ablated(subject, one, instead):
                 single = task.answer(subject, batch)
@@ -679,7 +655,7 @@ def _noise(subject: Subject, task: Task, batch: Batch, whole: Tensor) -> float:
     """How far apart the model's answers are where it attends by itself and by the plain formula."""
     if subject.anatomy.sites[0].route != "interface":
         return 0.0
-    with switched(core_of(subject.model), lambda _: "eager"):
+    with models.switched(core_of(subject.model), lambda _: "eager"):
         plain = task.answer(subject, batch)
     return float((plain - whole).abs().max()) / max(1.0, float(whole.abs().max()))
 
@@ -762,7 +738,7 @@ class ShortWay(LongWay):
         return max(1, size)
 
     def _some(self, members: tuple[Intervention, ...], batch: Batch, site: Site) -> Floats:
-        copies = repeat_batch(batch, len(members))
+        copies = importance.repeat_batch(batch, len(members))
 
         def run() -> Floats:
             return marked(self.task, self.subject, copies, len(members), members)
