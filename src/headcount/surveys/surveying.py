@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from headcount import plugins
+from headcount import plugins, tasks
 from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Subject, check_subject
 from headcount.records import (
@@ -50,7 +50,6 @@ from headcount.surveys.shards import ShardWork
 from headcount.surveys.surface import Confidence, Entropy, Neighbours, SeparatorRow, Specials
 from headcount.surveys.tally import Tally, TallyPlan
 from headcount.surveys.trial import Trial, TrialTexts
-from headcount.tasks import own_output
 from headcount.text import (
     PASSAGE,
     Corpus,
@@ -659,7 +658,7 @@ def _translated(subject: Subject, corpora: Corpora, batch_size: int) -> Corpora:
     sources = corpora.text
     if not isinstance(sources, Corpus):
         raise UsageError("own_output translates a text or a treebank, and these are ready inputs.")
-    translated = own_output(subject, sources, batch_size=batch_size)
+    translated = tasks.own_output(subject, sources, batch_size=batch_size)
     pairs = read_corpus(translated)
     lacking = Counter({"sentences without a translation": len(sources) - len(translated)})
     pairs.name, pairs.skipped = f"{sources.name} in its own words", sources.skipped + lacking

@@ -21,13 +21,12 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from headcount import stats
+from headcount import stats, tasks
 from headcount.errors import InputError, StatsError
 from headcount.models import Site, Subject, eval_mode, refuse_nan
 from headcount.records import Column, HeadTable
 from headcount.stats import DRAWS, Floats
 from headcount.surveys.roles.role import MEASURES, TRIALS
-from headcount.tasks import forward
 from headcount.text import Batch, EncodeReport, RowTokenizer, intake_of
 from headcount.wiring import Needs, Sighting, tap
 
@@ -420,5 +419,5 @@ def token_logits(subject: Subject, batch: Batch, last: int = 0) -> Tensor:
     """
     options = {"logits_to_keep": last} if intake_of(subject.model).accepts("logits_to_keep") else {}
     with eval_mode(subject.model):
-        logits: Tensor = forward(subject, batch, **options).logits
+        logits: Tensor = tasks.forward(subject, batch, **options).logits
     return logits
