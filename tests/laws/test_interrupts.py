@@ -34,7 +34,7 @@ from headcount.rooms.exports.llama_cpp import reading_gguf
 from headcount.rooms.relevance import propagate
 from headcount.rooms.relevance.propagate import traced, words_read
 from headcount.rooms.relevance.rules import rule_named
-from headcount.rooms.resting.weights import weights_gradient
+from headcount.rooms.resting.noop import weights_gradient
 from headcount.rooms.shortcut.shortcut import Course, EncoderOnce, Shortcut, _Watch, course_of
 from headcount.text.batch import ready_batch
 from headcount.wiring import seam

@@ -31,7 +31,7 @@ from headcount.records.run import Run
 from headcount.rooms.gates.gates import Gates, gated
 from headcount.rooms.relevance.propagate import traced
 from headcount.rooms.relevance.rules import rule_named
-from headcount.rooms.resting.weights import weights_gradient
+from headcount.rooms.resting.noop import weights_gradient
 from headcount.wiring import ablated
 from headcount.wiring.taps import tap
 from headcount.wiring.valves import backflow, valve

@@ -13,7 +13,7 @@ from trees import batch_of, site
 
 from headcount.rooms.features.tally import FeatureTally
 from headcount.rooms.relations.links import ArgumentTally, Links, LinkTally
-from headcount.rooms.words.kinds import FEATURES, NEGATIONS
+from headcount.rooms.words.pairs import FEATURES, NEGATIONS
 from headcount.text.batch import Side
 from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word, spaced
 from headcount.text.words import Words

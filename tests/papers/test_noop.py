@@ -10,8 +10,13 @@ import tiny_subjects
 from tiny_tokenizers import ENGLISH
 
 from headcount.models.subject import Subject
-from headcount.rooms.resting.noop import NOOP_LAYERS, NoOpTrial, loss_per_target, objective_of
-from headcount.rooms.resting.weights import weights_gradient
+from headcount.rooms.resting.noop import (
+    NOOP_LAYERS,
+    NoOpTrial,
+    loss_per_target,
+    objective_of,
+    weights_gradient,
+)
 
 SUBJECTS = {"enc": tiny_subjects.filler(), "dec": tiny_subjects.writer("llama")}
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from headcount.errors import UnsupportedModel
 from headcount.models.site import Site
 from headcount.models.subject import Subject
-from headcount.rooms.resting.weights import weights_gradient
+from headcount.rooms.resting.noop import weights_gradient
 from headcount.wiring import seam
 from headcount.wiring.valves import backflow
 

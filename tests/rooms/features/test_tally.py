@@ -13,7 +13,7 @@ from trees import sight, site
 import headcount as hc
 from headcount.errors import UsageError
 from headcount.rooms.features.tally import FeatureTally
-from headcount.rooms.words.kinds import FEATURES, NEGATIONS, Feature
+from headcount.rooms.words.pairs import FEATURES, NEGATIONS, Feature
 from headcount.text.sentence import Sentence, Word, spaced
 from headcount.wiring.sighting import Sighting
 

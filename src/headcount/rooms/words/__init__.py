@@ -27,9 +27,13 @@ if TYPE_CHECKING:
         universal,
         word_tiles,
     )
-    from headcount.rooms.words.kinds import FEATURES, NOUN, PRONOUN, VERB, Feature
     from headcount.rooms.words.pairs import (
+        FEATURES,
+        NOUN,
+        PRONOUN,
+        VERB,
         Compared,
+        Feature,
         LayerSums,
         MeansTally,
         PairedMeans,
