@@ -21,7 +21,7 @@ from headcount.bundle import sample
 from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
-from headcount.rooms.labels.regressions import embed
+from headcount.rooms.labels.labelled import embed
 from headcount.rooms.relevance.propagate import traced
 from headcount.rooms.relevance.rules import rule_named
 from headcount.rooms.relevance.score import explaining

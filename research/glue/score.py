@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.rooms.labels.labelled import F1, MATTHEWS, class_counts
-from headcount.rooms.labels.regressions import PEARSON, SPEARMAN, pair_sums
+from headcount.rooms.labels.labelled import F1, MATTHEWS, PEARSON, SPEARMAN, class_counts, pair_sums
 from headcount.stats.sample import Floats, resample_weights
 from headcount.tasks.comparison import Metric
 from headcount.tasks.task import ACCURACY

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 import headcount as hc
-from headcount.rooms.labels.regressions import Similarity
+from headcount.rooms.labels.labelled import Similarity
 from headcount.tasks.task import IGNORED, Task, forward
 from headcount.text.batch import Batch
 

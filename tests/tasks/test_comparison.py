@@ -13,8 +13,7 @@ from tiny_tokenizers import ENGLISH, PAIRS
 
 from headcount import tasks
 from headcount.errors import StatsError, UsageError
-from headcount.rooms.labels.labelled import MATTHEWS, class_counts
-from headcount.rooms.labels.regressions import SPEARMAN
+from headcount.rooms.labels.labelled import MATTHEWS, SPEARMAN, class_counts
 from headcount.stats import (
     bootstrap_difference,
     bootstrap_interval,

@@ -15,7 +15,7 @@ from watching import told
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.subject import Subject
-from headcount.rooms.labels.regressions import SPEARMAN
+from headcount.rooms.labels.labelled import SPEARMAN
 from headcount.stats import bootstrap_interval, ratio
 from headcount.tasks.task import (
     ACCURACY,

@@ -1,4 +1,4 @@
-"""Tests of `rooms/labels/regressions.py`."""
+"""Tests of numbers in `rooms/labels/labelled.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch.nn.functional import cosine_similarity
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.subject import Subject
-from headcount.rooms.labels.regressions import PEARSON, SPEARMAN, pair_sums
+from headcount.rooms.labels.labelled import PEARSON, SPEARMAN, pair_sums
 
 GOLD = [0.5, 3.0, 1.0, 4.5, 2.0, 2.0, 5.0, 0.0, 1.5, 3.5]
 SCORED = list(zip(ENGLISH, GOLD, strict=True))

@@ -15,7 +15,7 @@ from torch.nn.functional import cosine_similarity
 
 from headcount.errors import UsageError
 from headcount.models.subject import Subject
-from headcount.rooms.labels.regressions import embed
+from headcount.rooms.labels.labelled import embed
 from headcount.rooms.resting.noop import (
     NOOP_LAYERS,
     MaskedEmbedding,

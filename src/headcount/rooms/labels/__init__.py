@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.rooms.labels.labelled import HeadTask
-    from headcount.rooms.labels.regressions import Regression, Similarity, embed
+    from headcount.rooms.labels.labelled import HeadTask, Regression, Similarity, embed
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "tasks": {
         "classification": "labelled:classification",
-        "regression": "regressions:regression",
-        "similarity": "regressions:similarity",
+        "regression": "labelled:regression",
+        "similarity": "labelled:similarity",
         "glue": "labelled:glue",
     }
 }
