@@ -61,8 +61,8 @@ function bought() {
 }
 function canGo() {
   if (!D.go) return;
-  const by = D.go.by.map(allowed), least = strictest(), most = by.reduce((a, b) => b.gone > a.gone ? b : a), lead = n => el("b", { text: n ? plural(n, "head") : "No head" });
-  put("#answer", bought(), least.gone ? [lead(least.gone), " can be pruned, untrained:"] : most.gone ? ["Untrained, ", lead(most.gone), ` can be pruned within ${most.within}; within ${least.within} we cannot promise any:`] : [lead(0), " can be pruned with 95 % confidence, untrained:"]);
+  const how = D.go.by[0].healed ? "healed" : "untrained", by = D.go.by.map(allowed), least = strictest(), most = by.reduce((a, b) => b.gone > a.gone ? b : a), lead = n => el("b", { text: n ? plural(n, "head") : "No head" });
+  put("#answer", bought(), least.gone ? [lead(least.gone), ` can be pruned, ${how}:`] : most.gone ? [`${how === "healed" ? "Healed" : "Untrained"}, `, lead(most.gone), ` can be pruned within ${most.within}; within ${least.within} we cannot promise any:`] : [lead(0), ` can be pruned with 95 % confidence, ${how}:`]);
   put("#bymetric", by.map(byMetric));
   put("#tolv", by.map(b => b.within).join(", "));
   put("#gonote", `Least important first, by ${D.curve[S.order].id}. Green frame: the last step within the tolerance. Small: the difference to all heads. Choose a grid to empty the pruned heads below.`);
