@@ -242,7 +242,7 @@ def titles(data: Data) -> Iterator[Title]:
     """Every finding of a run that can be a title, in the order in which equals are preferred."""
     yield from _jobs(data)
     yield from _together(data)
-    yield from _prunable(data)
+    yield from (*_prunable(data), *_pruned(data))
     yield from _single(data)
 
 
@@ -334,6 +334,18 @@ def _prunable(data: Data) -> Iterator[Title]:
         yield Title(
             f"{of} can be pruned within {by[0]['within']}, untrained.", 10 * gone / data["count"]
         )
+
+
+def _pruned(data: Data) -> Iterator[Title]:
+    """What is left of a model that was pruned and trained, and its cost; as `_prunable`."""
+    for order in data.get("curve") or ():
+        last, sign = order["points"][-1], 1 if order["more"] == "worse" else -1
+        metric, gone = order["metric"], data["count"] - last["left"]
+        cost = sign * (last.get("delta") or 0.0)
+        if order["healed"] and gone > 0:
+            so = costs_in_words(metric, cost)[0] if cost > 0 else f"{metric} is no worse"
+            left = f"{last['left']} of {_of(data)} are left, and {so}."
+            yield Title(left, 10 * gone / data["count"])
 
 
 def _single(data: Data) -> Iterator[Title]:

@@ -25,6 +25,9 @@ def curve_part(source: Source) -> list[dict[str, Any]] | None:
     keys = [name for name in ("order", "scope", "metric", "healed") if name in frame]
     known = in_points(first_known(frame, "part", HELD_OUT))
     for _, rows in known.groupby(keys, sort=False, dropna=False):
+        if rows["step"].min() > 0:  # the whole model, before what is left was trained
+            same = (known[["order", "metric"]] == rows[["order", "metric"]].iloc[0]).all(axis=1)
+            rows = pd.concat([known[same & (known["step"] == 0)].assign(healed=True), rows])
         found.append(_order(rows.sort_values("step"), places))
     return sorted(found, key=lambda one: (one["random"], one["scope"] != "all", one["healed"]))
 
