@@ -8,4 +8,5 @@ ADDS = {
         "source-end": "source_end:SourceEnd",
     },
     "trials": {"no-op": "noop:PLAN"},
+    "names": {"norms": "norms:norms"},
 }
