@@ -180,10 +180,6 @@ def test_what_an_earlier_release_called_a_flag_works(headcount: Any) -> None:
     ("words", "message"),
     [
         (
-            ["explain", "enc.5.3"],
-            "There is no verb 'explain'; to see one head on a sentence: headc",
-        ),
-        (
             ["show", "translator", "A.", "--head", "8-11"],
             "the stack is named: enc.7.10, or dec.7.10",
         ),

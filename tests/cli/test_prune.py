@@ -423,7 +423,11 @@ def test_gates_that_were_broken_off_go_on(
         (["--keep", 1, "--ranking", "at-least=1"], 2, "7 heads are to go, but no more than 6 can"),
         (["--keep", 3, "--by", "gradiant"], 2, "There is no score 'gradiant'"),
         (["--keep", 3, "--stacks", "cross"], 2, "There is no stack 'cross' in this model"),
-        (["--keep", 3, "--export", "onnx"], 2, "--export writes a folder, and --dry-run"),
+        (
+            ["--keep", 3, "--export", "onnx"],
+            2,
+            "--export and --verify write, and --dry-run does not",
+        ),
         (["--keep", 3, "-o", "here"], 2, "Both -o and --dry-run were given"),
         (["--keep", 3, "--scores", "nowhere"], 1, "nowhere"),
         (["--training", "price=0.1"], 2, "--training price (lambda) is of gates; add --gates."),

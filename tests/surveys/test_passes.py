@@ -137,7 +137,7 @@ def test_a_twin_is_not_asked_what_no_rule_compares(monkeypatch: pytest.MonkeyPat
     asked = list[str]()
     monkeypatch.setattr(Copying, "__call__", lambda *_: pytest.fail("a twin copied"))
     monkeypatch.setattr(Needle, "accuracy", lambda *_: asked.append("accuracy"))
-    trials = (Repeats(length=8), Copying(), Needle(sample.sentences()))
+    trials = (Repeats(length=8), Copying(), Needle(sample.sentences(), lengths=(128,)))
     (twin,) = twin_tables(WRITER, SurveyPlan((), trials), "random-init", [0])
     assert {"induction", "retrieval"} <= set(twin.names)
     assert "induction_effect" not in twin.names

@@ -361,7 +361,9 @@ def _open(found: FoundModel, wanted: LoadOptions) -> Subject:
     files = plugins.get("parts", "gguf") if found.gguf else None
     reading: AbstractContextManager[None] = files.reading_gguf() if files else nullcontext()
     with reading:
-        if files and (made := files.open_own(found, wanted)) is not None:
+        with as_model_error(found):
+            made = files.open_own(found, wanted) if files else None
+        if made is not None:
             return cast(Subject, made)
         model, notes, stored = _open_model(found, wanted, options, listing)
         tokenizer, more = open_tokenizer(found, options, listing, wanted)

@@ -25,12 +25,8 @@ class ReadingOptions(WorkOptions):
     'window'
     """
 
-    stacks: Sequence[str] | None = option(
-        None,
-        "NAMES",
-        "Stacks to look at: enc, dec, cross; separated by commas.",
-        reads=stack_names,
-        panel="What is read",
+    stacks: Sequence[str] | None = _reading(
+        None, "NAMES", "Stacks to look at: enc, dec, cross; several with |.", reads=stack_names
     )
     max_length: int | None = _reading(
         None, "N", "Longest input in tokens; by default what the model takes.", least=1

@@ -76,8 +76,8 @@ def test_one_model_loses_a_share_of_every_layer(folders: tuple[str, str]) -> Non
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--batches", "1,x"], "--batches is '1,x'; give whole numbers of 1 or more"),
-        (["--lengths", "0"], "--lengths is '0'; give whole numbers of 1 or more"),
+        (["--batches", "1,x"], "--timing batches is '1,x'; give whole numbers of 1 or more"),
+        (["--lengths", "0"], "--timing lengths is '0'; give whole numbers of 1 or more"),
         (["--share", "1.5"], "The share of heads is 1.5; give a number between 0 and 1."),
         (["--way", "fast"], "There is no way 'fast' to run a forward; choose plain, graph"),
         (["--pairs", "2"], "2 pairs give no interval; take 6 or more."),

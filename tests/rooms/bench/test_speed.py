@@ -95,7 +95,7 @@ def test_no_share_of_the_limit_where_nothing_was_surely_gained(
     report = SpeedReport("big", "small", (8, 4), (WHOLE, SMALL), (speed,), {"device": "CPU"})
     assert f"+33.3% {word:>9}" in str(report)
     told = "Too noisy to tell, in 1 of 1 rows: the gain's interval has 0 in it, so these pairs show"
-    advice = "Take more of them (--pairs 60), larger batches or longer texts (--batches, --lengths)"
+    advice = "Take more of them (--pairs 60), larger batches or longer texts (--timing)"
     for sentence in (told, advice):
         assert (sentence in str(report)) == (word == "too noisy")
     assert ("was saved" in str(report)) == (word == "slower")

@@ -18,8 +18,8 @@ class BenchArguments:
     """What is timed, and how often."""
 
     share: float = option(0.5, None, "Without PRUNED: the share of every layer's heads that goes.")
-    batches: str = option("1,4,16,64", None, "Batch sizes.")
-    lengths: str = option("32,128", None, "Lengths in tokens.")
+    batches: str = option("1,4,16,64", None, "Batch sizes, with | between.", key_of="timing")
+    lengths: str = option("32,128", None, "Lengths in tokens, with | between.", key_of="timing")
     pairs: int = option(15, "N", "Pairs of runs, whole and pruned in turn.", key_of="timing")
     way: str = option(
         "plain", "HOW", "How both are run: plain, graph (CUDA graphs) or compile.", key_of="timing"
@@ -48,7 +48,7 @@ def bench_command(
     """Time a pruned model against the whole one: costs, latency, and where the rest went.
 
     [dim]headcount bench minilm small/model[/dim]
-    [dim]headcount bench minilm --share 0.5 --batches 16,64 --lengths 128[/dim]
+    [dim]headcount bench minilm --share 0.5 --timing 'batches=16|64,lengths=128'[/dim]
     [dim]headcount bench smollm2 small/gguf/model.gguf --engine llama.cpp[/dim]
     """
     if whole is None:
@@ -57,7 +57,10 @@ def bench_command(
             "PRUNED."
         )
     how: dict[str, Any]
-    batches, lengths = numbers(asked.batches, "--batches"), numbers(asked.lengths, "--lengths")
+    batches, lengths = (
+        numbers(asked.batches, "--timing batches"),
+        numbers(asked.lengths, "--timing lengths"),
+    )
     _check(asked, pruned)
     if asked.engine is not None:
         from headcount.rooms.bench.engines import serving_speed
@@ -105,14 +108,14 @@ def _check_related(whole: hc.Subject, pruned: hc.Subject) -> None:
 
 
 def numbers(words: str, option: str) -> list[int]:
-    """Whole numbers of 1 or more, with commas between.
+    """Whole numbers of 1 or more, with | between, or commas.
 
-    >>> numbers("1,16", "--batches")
+    >>> numbers("1|16", "--timing batches")
     [1, 16]
     """
-    found = [word.strip() for word in words.split(",") if word.strip()]
+    found = [word.strip() for word in words.replace("|", ",").split(",") if word.strip()]
     if not found or not all(word.isdecimal() and int(word) > 0 for word in found):
-        raise UsageError(f"{option} is '{words}'; give whole numbers of 1 or more, e.g. 1,16.")
+        raise UsageError(f"{option} is '{words}'; give whole numbers of 1 or more, e.g. 1|16.")
     return [int(word) for word in found]
 
 

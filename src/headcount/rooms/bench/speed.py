@@ -194,7 +194,7 @@ class SpeedReport:
                 f"Too noisy to tell, in {len(noisy)} of {len(self.speeds)} rows: the gain's "
                 "interval has 0 in it, so these pairs show neither a gain nor a loss. Take more "
                 f"of them (--pairs {4 * noisy[0].pairs}), larger batches or longer texts "
-                "(--batches, --lengths), and let nothing else run."
+                "(--timing), and let nothing else run."
             )
         timed = [speed for speed in self.speeds if speed.leak is not None]
         if timed:

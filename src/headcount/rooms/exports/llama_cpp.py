@@ -443,6 +443,8 @@ def reading_gguf() -> Iterator[None]:
         def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
             kind = np.dtype(dtype).newbyteorder(override_order or self.byte_order)
             end = offset + kind.itemsize * int(count)
+            if end > len(self.data):  # else a declared number is gone through one by one
+                raise EOFError("the file ends before what its header declares")
             return np.asarray(self.data)[offset:end].view(kind)
 
     def parsed(value: Any, kinds: Any) -> Any:
