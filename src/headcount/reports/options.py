@@ -64,7 +64,7 @@ class StoryOptions(WorkOptions):
                 flag = f"{name.removesuffix('s')}-steps"
                 raise UsageError(f"--{flag} means nothing without --{name}; leave it out.")
         if self.convention != "headcount":
-            raise UsageError("A story is told by headcount's own definitions; drop convention=.")
+            raise UsageError("A story uses headcount's own definitions; drop convention=.")
 
     def steps(self, name: str, usual: int) -> int:
         """Training steps of gates or healing; 0 where they are not asked for."""

@@ -121,7 +121,7 @@ def verified(engine: str, subject: Subject, saved: Saved) -> str:
 
     Rounding may turn two tokens that are about equally likely: at the first that differs, the
     engine's must be nearly as likely to the model as its own. With packed weights engines round
-    what comes in, too, so that it is told and not judged.
+    what comes in, too, so that it is reported, not judged.
     """
     model: Any = subject.inner
     if subject.tokenizer is None or not model.can_generate():
