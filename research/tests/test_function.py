@@ -45,7 +45,7 @@ def test_a_run_is_taken_or_made(
     out = tmp_path / "function.json"
     monkeypatch.setattr(sys, "argv", ["function", *words, "--out", str(out)])
     function.main()
-    assert [one["limit"] for one in asked] == ([12] if own else [])
+    assert [one["measuring"].limit for one in asked] == ([12] if own else [])
     told = json.loads(out.read_text())
     assert told["command"] == "python -m research.verdicts.function"
     [row] = [row for row in told["rows"] if row["role"] == "any function"]
