@@ -89,7 +89,7 @@ def test_a_tiny_map_is_refused_in_a_sentence(size: int) -> None:
 
 
 def test_a_rectangle_is_refused() -> None:
-    with pytest.raises(InputError, match="The map is 5 x 8; patterns are told of square maps"):
+    with pytest.raises(InputError, match="The map is 5 x 8; patterns are of square maps"):
         classify(torch.full((5, 8), 1 / 8))
 
 
@@ -99,7 +99,7 @@ def test_weights_that_are_no_numbers_are_refused() -> None:
 
 
 def test_an_unknown_judge_is_refused() -> None:
-    with pytest.raises(UsageError, match="told by 'network' or 'rule', not by 'eye'"):
+    with pytest.raises(UsageError, match="named by 'network' or 'rule', not by 'eye'"):
         check_judge("eye")
 
 

@@ -114,7 +114,7 @@ def test_a_story_on_workers_tells_the_same(cluster: Any, tmp_path: Path) -> None
     here, there = runs
     assert_same(here.read_table(), there.read_table())
     assert here.frames == there.frames
-    for name in here.frames:
+    for name in {*here.frames} - {"bench"}:  # times are measured anew
         one, other = here.read_frame(name), there.read_frame(name)
         pd.testing.assert_frame_equal(one, other, atol=1e-6, rtol=0)
     assert here.frames.count("curve") == 1
