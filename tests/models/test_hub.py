@@ -44,6 +44,8 @@ def use(monkeypatch: pytest.MonkeyPatch, address: str, cache: Path) -> None:
     monkeypatch.setattr(hub, "HUGGINGFACE_CO_URL_TEMPLATE", template)
     monkeypatch.setattr(hub, "HF_HUB_CACHE", str(cache))
     monkeypatch.setattr(hf_api.api, "endpoint", address)
+    # transformers keeps a client of its own, with the address of its first call.
+    monkeypatch.setattr("transformers.utils.hub._hf_api", None, raising=False)
 
 
 def go_offline(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:

@@ -182,6 +182,7 @@ def test_what_is_pushed_to_a_hub_has_its_code(tmp_path: Path) -> None:
     hub = "transformers.utils.hub"
     with (
         mock.patch(f"{hub}.PushToHubMixin._upload_modified_files", upload),
+        mock.patch(f"{hub}.create_and_tag_model_card"),  # asks the hub for a card, again and again
         mock.patch("huggingface_hub.HfApi.create_repo", return_value=mock.Mock(repo_id="me/it")),
     ):
         small.push_to_hub("me/it")
