@@ -62,7 +62,10 @@ app(prog_name="headcount")
 def main() -> int:
     """All trials; 1 where a command did not go on, or wrote something else."""
     asked = asked_for(__doc__ or "", WORK, kinds={"default": ",".join(KINDS)})
-    found = chaos(asked.names, asked.kinds.split(","), asked.each or 2, asked.json)
+    kinds = asked.kinds.split(",")
+    if unknown := set(kinds) - set(KINDS):
+        raise SystemExit(f"There is no kind {min(unknown)}; kinds are {', '.join(KINDS)}.")
+    found = chaos(asked.names, kinds, asked.each or 2, asked.json)
     print(json.dumps(found))
     return int(any(row["held"] < row["tried"] for row in found["rows"]))
 
