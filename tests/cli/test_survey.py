@@ -93,7 +93,7 @@ def test_people_see_the_columns_worth_seeing(
 
 
 def test_chosen_columns_and_stacks_alone(desk: Path, headcount: Command, saved: Saved) -> None:
-    words = ["--columns", "next,self", "--stacks", "enc"]
+    words = ["--columns", "next,self", "--reading", "stacks=enc"]
     ended = headcount("survey", saved("marian"), "--text", "s.txt", *words)
     assert ended.code == 0
     assert ended.out.splitlines()[0] == "8 heads of marian: enc 8"
@@ -275,11 +275,11 @@ def test_a_survey_of_one_stack_does_not_clear_the_others(
     line = ["survey", saved("marian"), "--pairs", "p.tsv", "-o", "run", "--columns", "self"]
     headcount(*line)
     before = contents(desk)
-    ended = headcount(*line, "--stacks", "enc")
+    ended = headcount(*line, "--reading", "stacks=enc")
     assert ended.code == 2
     assert ended.err == (
         "Error: run/ has a survey already, and one of enc alone would clear dec, cross; leave out "
-        "--stacks, choose another folder, or --replace.\n"
+        "stacks=, choose another folder, or --replace.\n"
     )
     assert contents(desk) == before
 
@@ -380,12 +380,12 @@ BAD: dict[str, tuple[str, int, str]] = {
         "program for it; use the convention headcount or paper.",
     ),
     "unknown stack": (
-        "{bert} --text s.txt --stacks foo",
+        "{bert} --text s.txt --reading stacks=foo",
         2,
         "There is no stack 'foo'; stacks are enc, dec, cross.",
     ),
     "stack the model lacks": (
-        "{bert} --text s.txt --stacks dec",
+        "{bert} --text s.txt --reading stacks=dec",
         2,
         "bert has no stack 'dec'; it has enc.",
     ),

@@ -372,7 +372,7 @@ def test_a_translator_without_targets() -> None:
         encode(["Rain."], marian(), stacks=ALL, intake=intake)
     assert str(caught.value) == (
         "texts in hand has no targets, which a decoder's heads need; give pairs (--pairs, a .tsv "
-        "with source and target), or look at the encoder alone (--stacks enc)."
+        "with source and target), or look at the encoder alone (--reading stacks=enc)."
     )
 
 

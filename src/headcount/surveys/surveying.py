@@ -677,7 +677,7 @@ def _check_run(run: Run, subject: Subject, stacks: Collection[str] | None) -> No
     if others and run.has_table and "survey" in run.stages:
         raise UsageError(
             f"{run.path}/ has a survey already, and one of {', '.join(stacks or ())} alone would "
-            f"clear {', '.join(others)}; leave out --stacks, choose another folder, or --replace."
+            f"clear {', '.join(others)}; leave out stacks=, choose another folder, or --replace."
         )
 
 

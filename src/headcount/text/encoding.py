@@ -109,7 +109,7 @@ def check_corpus(corpus: Corpus, kind: Kind, decoded: bool) -> None:
     if decoded and not corpus.paired:
         raise InputError(
             f"{corpus.name} has no targets, which a decoder's heads need; give pairs (--pairs, a "
-            ".tsv with source and target), or look at the encoder alone (--stacks enc)."
+            ".tsv with source and target), or look at the encoder alone (--reading stacks=enc)."
         )
     if kind == "decoder" and corpus.paired:
         raise InputError(

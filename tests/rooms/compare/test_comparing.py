@@ -297,7 +297,9 @@ def test_a_translator_has_three_stacks() -> None:
 def test_stacks_that_were_not_asked_for_need_not_be_there(match: str) -> None:
     """An encoder beside the encoder of a model that also decodes."""
     one, other = subject_of("roberta", "roberta", num_hidden_layers=3), translator("bart")
-    with pytest.raises(UsageError, match=r"same kind, or name the stacks that both .*--stacks"):
+    with pytest.raises(
+        UsageError, match=r"same kind, or name the stacks that both .*--reading stacks="
+    ):
         hc.compare(one, other, TEXTS, match=match)
     with pytest.raises(UsageError, match="has the stacks enc and tiny bart has enc, dec, cross"):
         hc.compare(one, other, TEXTS, match=match, stacks=["enc", "dec"])
@@ -313,8 +315,8 @@ def test_the_command_takes_sources_alone_where_one_model_reads_no_pairs(tmp_path
     places = [save(tmp_path / name, name, "roberta") for name in ("bart", "roberta")]
     words = ["compare", *map(str, places), "--limit", "4", "--match", "maps", "--json"]
     refused = CliRunner().invoke(app, words)
-    assert (refused.exit_code, "--stacks" in refused.stderr) == (2, True)
-    done = CliRunner().invoke(app, [*words, "--stacks", "enc"])
+    assert (refused.exit_code, "--reading stacks=" in refused.stderr) == (2, True)
+    done = CliRunner().invoke(app, [*words, "--reading", "stacks=enc"])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert told["notes"][-1] == "No corpus was named, so the bundled sample.conllu was read."

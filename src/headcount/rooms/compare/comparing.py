@@ -276,7 +276,7 @@ def _stacks(
         raise UsageError(
             f"{first.name} has the stacks {', '.join(first.anatomy.stacks)} and {second.name} has "
             f"{', '.join(second.anatomy.stacks)}; compare models of the same kind, or name the "
-            "stacks that both have (--stacks)."
+            "stacks that both have (--reading stacks=...)."
         )
     there = [stack for stack in STACKS if stack in sides[0] & sides[1]]
     if "cross" in there and not texts.paired:
