@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
@@ -86,9 +87,16 @@ def test_short_work_shows_nothing_and_long_work_a_bar(monkeypatch: pytest.Monkey
     assert "\x1b[2J" not in bar
 
 
-def test_in_a_log_there_are_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("running", [False, True])
+def test_in_a_log_there_are_lines_and_in_a_notebook_a_bar(
+    monkeypatch: pytest.MonkeyPatch, running: bool
+) -> None:
+    """A kernel that is imported and not run is no notebook."""
+    app = SimpleNamespace(initialized=lambda: running)
+    monkeypatch.setitem(sys.modules, "ipykernel.kernelapp", SimpleNamespace(IPKernelApp=app))
     log = shown(monkeypatch, 1e-9, terminal=False)
-    assert "Reading\\x1b[2J: 2 of 2" in log.splitlines()
+    assert ("Reading\\x1b[2J: 2 of 2" in log.splitlines()) != running
+    assert ("50%" in log) == running
 
 
 def test_the_collector_leaves_alone_what_was_there_before() -> None:

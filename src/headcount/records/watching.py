@@ -184,7 +184,8 @@ class Bars:
         """A bar, which shows itself when the work takes its time."""
         with warnings.catch_warnings(action="ignore"):  # of widgets that a notebook lacks
             from tqdm.auto import tqdm
-        watched = "ipykernel" in sys.modules or sys.stderr.isatty()
+        kernel: Any = sys.modules.get("ipykernel.kernelapp")  # it may be imported and not run
+        watched = (kernel and kernel.IPKernelApp.initialized()) or sys.stderr.isatty()
         how: dict[str, Any] = {"delay": self.DELAY, "leave": False}
         if not watched:
             of = " of {total:,}" if total else ""
