@@ -556,6 +556,9 @@ def test_a_pickled_adapter_is_refused_until_it_is_allowed(lora: tuple[Path, Any]
     torch.save(peft.get_peft_model_state_dict(wrapped), folder / "adapter_model.bin")
     with pytest.raises(ModelError, match=r"only in adapter_model\.bin, a pickle"):
         load(folder, device="cpu")
+    save_file({"x": torch.zeros(1)}, folder / "other.safetensors")  # which nobody reads
+    with pytest.raises(ModelError, match=r"only in adapter_model\.bin, a pickle"):
+        load(folder, device="cpu")
     subject = load(folder, device="cpu", allow_bin=True)
     inputs = tiny_inputs(subject.inner)
     with torch.no_grad():

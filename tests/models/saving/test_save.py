@@ -410,6 +410,31 @@ def test_folders_that_modules_json_names_are_those_beside_it(tmp_path: Path) -> 
     assert not list((tmp_path / "small").rglob("secret"))
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_what_a_link_out_of_the_folder_points_to_does_not_come_along(tmp_path: Path) -> None:
+    """But what lies in a cache of the hub does, where every file is a link to one beside it."""
+    source, away = tmp_path / "hub" / "snapshots" / "1a", tmp_path / "away"
+    save(source, "bert", "wordpiece")
+    for folder in (away, tmp_path / "hub" / "blobs", source / "4_Dense"):
+        folder.mkdir()
+    (away / "secret").write_text("mine")
+    (tmp_path / "hub" / "blobs" / "77").write_text("{}")
+    (source / "processor_config.json").symlink_to("../../blobs/77")
+    (source / "4_Dense" / "config.json").symlink_to("../../../blobs/77")
+    (source / "4_Dense" / "inner").symlink_to(away / "secret")
+    (source / "5_Pooling").symlink_to(away)
+    (source / "preprocessor_config.json").symlink_to(away / "secret")
+    listed = [{"path": "4_Dense"}, {"path": "5_Pooling"}]
+    (source / "modules.json").write_text(json.dumps(listed))
+    with pytest.warns(UserWarning, match=r"preprocessor_config\.json, 4_Dense/inner, 5_Pooling"):
+        prune(load(source, device="cpu"), "enc.0.1").save(tmp_path / "small")
+    small = tmp_path / "small"
+    assert (small / "processor_config.json").read_text() == "{}"
+    assert [path.name for path in (small / "4_Dense").iterdir()] == ["config.json"]
+    assert "mine" not in {path.read_text() for path in small.rglob("*.json")}
+    assert not (small / "preprocessor_config.json").exists()
+
+
 @pytest.mark.real
 def test_a_real_llama_loads_in_plain_transformers(smollm2: Subject, tmp_path: Path) -> None:
     small = prune(smollm2, [head for head in smollm2.heads if head.index < 3])

@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import shutil
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -49,18 +50,37 @@ FILES = (
 
 
 def copy_companions(subject: Subject, folder: Path) -> None:
-    """Copy what lies next to the model that a subject came from, where that is a folder."""
+    """Copy what lies next to the model that a subject came from, where that is a folder.
+
+    A link out of the folder is left out with a warning: it may point to anything of the user's.
+    """
     source = _home(subject)
     if source is None:
         return
-    for name in FILES:
-        if (source / name).is_file() and not (folder / name).exists():
-            shutil.copy(source / name, folder / name)
-    for name in _modules_in(source):
-        if (source / name).is_dir():
-            shutil.copytree(source / name, folder / name, dirs_exist_ok=True)
-        else:
-            (folder / name).mkdir(exist_ok=True)  # a module without settings has an empty folder
+    modules = _modules_in(source)
+    for name in modules:  # one without settings has an empty folder
+        (folder / name).mkdir(exist_ok=True)
+    there = [source / name for name in FILES if not (folder / name).exists()]
+    for name in modules:
+        inner = source / name
+        there += [inner] if inner.is_symlink() else sorted(inner.rglob("*"))
+    # In a cache of the hub every file is a link to one of its blobs.
+    home = Path(os.path.realpath(source))
+    homes = home, home.parent.parent / "blobs"
+    out = []
+    for path in there:
+        name = path.relative_to(source).as_posix()
+        if not any(Path(os.path.realpath(path)).is_relative_to(one) for one in homes):
+            out.append(name)
+        elif path.is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, folder / name)
+    if out:
+        warnings.warn(
+            f"{', '.join(out)} in {source} point out of that folder and were not saved with "
+            f"{subject.name}; put what they point to there, if it belongs to the model.",
+            stacklevel=2,
+        )
 
 
 def _modules_in(source: Path) -> list[str]:

@@ -39,7 +39,8 @@ def open_adapter(found: FoundModel, wanted: LoadOptions) -> Subject:
             "installed; run `pip install peft`."
         ) from None
     settings = _adapter_settings(found)
-    names = [child.name for child in found.folder.iterdir()]
+    # The files that peft reads; any other .safetensors says nothing of them.
+    names = [child.name for child in found.folder.glob("adapter_model.*")]
     check_files(names, found.name, wanted.allow_bin)
     base = _open_base(found, settings, wanted)
     with warnings.catch_warnings(record=True) as heard, as_model_error(found):
