@@ -57,20 +57,16 @@ def copy_companions(subject: Subject, folder: Path) -> None:
     source = _home(subject)
     if source is None:
         return
-    modules = _modules_in(source)
-    for name in modules:  # one without settings has an empty folder
-        (folder / name).mkdir(exist_ok=True)
     there = [source / name for name in FILES if not (folder / name).exists()]
-    for name in modules:
-        inner = source / name
-        there += [inner] if inner.is_symlink() else sorted(inner.rglob("*"))
-    # In a cache of the hub every file is a link to one of its blobs.
-    home = Path(os.path.realpath(source))
-    homes = home, home.parent.parent / "blobs"
-    out = []
+    for name in _modules_in(source):
+        (folder / name).mkdir(exist_ok=True)  # a module without settings has an empty folder
+        there.append(source / name)
+        there += [] if there[-1].is_symlink() else sorted(there[-1].rglob("*"))
+    home, out = Path(os.path.realpath(source)), []
+    blobs = home.parent.parent / "blobs"  # in a cache of the hub every file is a link to one
     for path in there:
         name = path.relative_to(source).as_posix()
-        if not any(Path(os.path.realpath(path)).is_relative_to(one) for one in homes):
+        if not {home, blobs} & {*Path(os.path.realpath(path)).parents}:
             out.append(name)
         elif path.is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -124,22 +120,10 @@ def card_for(subject: Subject, route: str, why: str, call: str, about: Sequence[
     for head in subject.heads:
         layers.setdefault(f"{head.stack}.{head.layer}", []).append(str(head.index))
     text = Path(__file__).with_name("card.md").read_text(encoding="utf8")
-    how: dict[str, Any] = {
-        "trim_blocks": True,
-        "lstrip_blocks": True,
-        "keep_trailing_newline": True,
-    }
+    how: Any = dict.fromkeys(("trim_blocks", "lstrip_blocks", "keep_trailing_newline"), True)
+    told = {"route": route, "why": why, "call": call.replace(" and ", "\n"), "about": about}
     return Template(text, **how).render(
-        name=subject.name,
-        source=subject.source,
-        revision=subject.revision,
-        version=version(),
-        route=route,
-        why=why,
-        call=call.replace(" and ", "\n"),
-        hint=HINT,
-        about=about,
-        layers=layers,
+        **told, subject=subject, version=version(), hint=HINT, layers=layers
     )
 
 
