@@ -21,6 +21,7 @@ from headcount.rooms.trials.needle import (
     haystacks,
     needles,
 )
+from headcount.wiring import hooked
 
 GPT2 = subject_of("gpt2", "gpt2")
 LLAMA = subject_of("llama", "llama", max_position_embeddings=1024)
@@ -87,7 +88,26 @@ def test_a_model_that_is_asked_for_what_it_would_say_gets_it_right() -> None:
         said = GPT2.inner.generate(prompt, attention_mask=torch.ones_like(prompt), **how)
         answer = tuple(said[0, -new:].tolist())
         asked.append(replace(example, ids=(*example.ids[:-new], *answer), answer=answer))
-    assert [measure.value for measure in SMALL.accuracy(GPT2, asked)] == [1.0]
+    assert [measure.value for measure in SMALL.asked(GPT2, asked).measures] == [1.0]
+
+
+def test_the_model_runs_once_and_says_the_same_as_in_a_run_of_its_own() -> None:
+    made = haystacks(GPT2, TEXTS, (120, 360), (0.2, 0.8), 2, seed=0)
+    runs: list[int] = []
+    with hooked([GPT2.model], lambda *_: runs.append(1)):
+        found = SMALL.asked(GPT2, made)
+    assert len(runs) == 2
+    right = total = 0
+    for example in made:
+        ids = torch.tensor([example.ids])
+        with torch.no_grad():
+            likely = GPT2.model(input_ids=ids).logits[0].argmax(-1).tolist()
+        right += sum(
+            likely[row] == example.ids[row + 1] for row in range(len(ids[0]))[example.rows]
+        )
+        total += len(example.answer)
+    assert found.measures[0].value == pytest.approx(right / total)
+    assert found.measures[0].n == total
 
 
 def test_who_is_not_asked_and_why() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,18 +22,16 @@ from headcount.records import Column
 from headcount.surveys import (
     Finding,
     Findings,
-    Measure,
     Stream,
     TrialPlan,
     measure_of,
     predicts_tokens,
     run_metrics,
     stream_of,
-    token_logits,
     wrapping_of,
 )
 from headcount.text import Batch, intake_of, ready_batch
-from headcount.wiring import Needs, Sighting
+from headcount.wiring import Needs, Sighting, hooked
 
 # --- A needle in a haystack ---------------------------------------------------------------------
 # Wu et al. 2024, "Retrieval head mechanistically explains long-context factuality", section 2. The
@@ -138,7 +137,7 @@ RETRIEVAL = Column(
     group="What it finds again",
 )
 
-_ALL = frozenset[str]()
+_ALL, _KEEP = frozenset[str](), "logits_to_keep"
 
 
 @dataclass
@@ -198,12 +197,31 @@ class Needle:
         return None
 
     def __call__(self, subject: Subject) -> Findings:
-        """Make the haystacks, see what the model says, and ask the heads."""
+        """Make the haystacks and run them once: what the heads do, and what the model says."""
         made = haystacks(subject, self.texts, self.lengths, self.depths, self.each, self.seed)
-        measures = self.accuracy(subject, made)
-        question = NeedleHits(made)
-        run_metrics(subject, self._batches(subject, made), [question])
-        return Findings([question.finding], measures)
+        return self.asked(subject, made)
+
+    def asked(self, subject: Subject, made: Sequence[Haystack]) -> Findings:
+        """The heads' hits, and the share of the answer's tokens that the model would say."""
+        question, said = NeedleHits(made), list[Tensor]()
+        longest = max(len(example.answer) for example in made)
+
+        def more(_: Any, args: Any, given: dict[str, Any]) -> Any:
+            """A tap spares all logits but the last."""
+            return args, given | ({_KEEP: longest + 1} if _KEEP in given else {})
+
+        def hear(_: Any, __: Any, output: Any) -> None:
+            said.extend(output.logits.argmax(-1).cpu())
+
+        model = [subject.model]
+        with hooked(model, more, with_kwargs=True), hooked(model, hear, after=True):
+            run_metrics(subject, self._batches(subject, made), [question])
+        answers = [torch.tensor(example.answer) for example in made]
+        pairs = zip(said, answers, strict=True)
+        hits = np.array([float((row[-len(one) - 1 : -1] == one).sum()) for row, one in pairs])
+        cells = np.array([float(len(one)) for one in answers])
+        right = measure_of(self.name, "right tokens of the answer", hits, cells, (0, 1))
+        return Findings([question.finding], [right])
 
     def _batches(self, subject: Subject, made: Sequence[Haystack]) -> Iterator[Batch]:
         """Examples of one length together, so that nothing is padded."""
@@ -215,31 +233,6 @@ class Needle:
                 inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
                 yield ready_batch(inputs, subject.anatomy.stacks, first + start)
             first += len(rows)
-
-    def of_twin(self) -> Needle:
-        """A random twin is not asked what it would say itself: no rule compares with that."""
-        return _Unsaid(**vars(self))
-
-    def accuracy(self, subject: Subject, made: Sequence[Haystack]) -> list[Measure]:
-        """The share of the answer's tokens that the model itself would say."""
-        hits, longest = np.zeros(len(made)), max(len(example.answer) for example in made)
-        for batch in self._batches(subject, made):
-            with torch.no_grad():
-                likely = token_logits(subject, batch, last=longest + 1).argmax(-1).cpu()
-            for row, index in enumerate(batch.index):
-                answer = torch.tensor(made[index].answer)
-                hits[index] = (likely[row, -len(answer) - 1 : -1] == answer).sum()
-        cells = np.array([float(len(example.answer)) for example in made])
-        return [measure_of(self.name, "right tokens of the answer", hits, cells, (0, 1))]
-
-
-class _Unsaid(Needle):
-    """The question to the heads alone."""
-
-    def accuracy(self, subject: Subject, made: Sequence[Haystack]) -> list[Measure]:
-        """Not known: nothing is run."""
-        unknown = float("nan")
-        return [Measure(self.name, "right tokens of the answer", unknown, unknown, unknown, 0)]
 
 
 def _wanted(example: Haystack) -> Tensor:
