@@ -170,3 +170,22 @@ def test_a_sentence_is_offered_in_which_heads_matter() -> None:
     found = inspector_of(subject).offer("Rain fell.", off=[str(head) for head in subject.heads[1:]])
     assert found["times"] >= 1
     assert not found["text"] or subject.tokenizer.mask_token in found["text"]
+
+
+@pytest.mark.parametrize("kind", ["encoder", "translator", "writer"])
+def test_with_all_heads_on_nothing_is_offered(kind: str) -> None:
+    inspector = inspector_of(getattr(tiny_subjects, kind)())
+    with pytest.raises(UsageError, match="All heads are on; switch some off to see a sentence"):
+        inspector.offer("Rain fell.")
+    assert set(inspector.offer("Rain fell.", off=["enc.0" if kind != "writer" else "dec.0"])) == {
+        "text", "times",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["encoder", "classifier", "filler", "translator", "writer"])
+def test_a_text_beyond_what_the_model_takes_is_answered(kind: str) -> None:
+    inspector = inspector_of(getattr(tiny_subjects, kind)())
+    off = [str(inspector.subject.heads[0])]
+    for asked in (inspector.ask, inspector.look):
+        assert asked("a " * 999, off=off)
+    assert len(inspector.ask("a " * 999, "b " * 999, off)["off"]) == 1

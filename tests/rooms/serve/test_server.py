@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,6 +36,8 @@ class Parrot:
 
     def ask(self, text: str, second: str = "", off: Sequence[str] = ()) -> dict[str, Any]:
         check_heads(parse_heads(list(off)), HEADS)
+        if text == "boom":
+            raise ZeroDivisionError("no such \x1b[31membedding")
         return {"whole": text.upper(), "cut": "" if off else None}
 
     def look(self, text: str, second: str = "", off: Sequence[str] = ()) -> Source:
@@ -113,6 +115,41 @@ def test_what_cannot_be_asked_is_told(page: TestClient, body: bytes, told: str) 
     reply = page.post(f"/{TOKEN}/ask", content=body)
     assert reply.status_code == 400
     assert told in reply.json()["error"]
+
+
+def test_what_breaks_the_model_is_told_in_a_sentence(page: TestClient) -> None:
+    reply = page.post(f"/{TOKEN}/ask", json={"text": "boom"})
+    assert reply.status_code == 400
+    told = "The model breaks on this: ZeroDivisionError: no such \\x1b[31membedding."
+    assert reply.json() == {"error": told}
+    assert page.post(f"/{TOKEN}/ask", json={"text": "rain"}).json()["whole"] == "RAIN"
+
+
+@pytest.mark.parametrize("word", [0, -5, 10**30, True, "x", None])
+def test_a_word_is_of_one_question_and_others_do_not_mind(page: TestClient, word: Any) -> None:
+    assert page.post(f"/{TOKEN}/ask", json={"text": "a", "word": word}).json()["whole"] == "A"
+
+
+def test_a_request_that_is_too_large_is_refused_before_it_is_read(page: TestClient) -> None:
+    read = []
+
+    def parts() -> Iterator[bytes]:
+        for _ in range(1000):
+            read.append(1)
+            yield b" " * 10_000
+
+    reply = page.post(f"/{TOKEN}/ask", content=parts())
+    assert reply.status_code == 400
+    assert reply.json() == {"error": "The request is over 100,000 bytes; shorten the text."}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/a/b/c"), ("PUT", "/ask"), ("GET", "/ask"), ("GET", "/")]
+)
+def test_every_answer_forbids_what_is_foreign(page: TestClient, method: str, path: str) -> None:
+    reply = page.request(method, f"/{TOKEN}{path}")
+    assert reply.headers["content-security-policy"].startswith("default-src 'none'")
+    assert reply.headers["x-content-type-options"] == "nosniff"
 
 
 def test_it_listens_on_this_machine_alone() -> None:

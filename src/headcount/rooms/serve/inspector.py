@@ -22,7 +22,7 @@ from headcount.reports import Source, kind_part, looks, read_source, role_part
 from headcount.rooms.exhibits import Exhibit, encode_one, look_at
 from headcount.rooms.gates import known_heads, sets_of_frame
 from headcount.tasks import forward, own_output
-from headcount.text import Batch, Pair, read_corpus, texts_of
+from headcount.text import Batch, Pair, intake_of, read_corpus, texts_of
 from headcount.wiring import valve
 
 # --- What a model predicts for a text -------------------------------------------------------------
@@ -82,7 +82,9 @@ def _spoken(subject: Subject, text: str, target: str) -> tuple[tuple[str, float]
 def _continued(subject: Subject, text: str) -> str:
     """The likeliest tokens that follow, one after another."""
     tokenizer: Any = subject.tokenizer
-    ids = _batch(subject, text).inputs["input_ids"].to(subject.device)
+    limit = intake_of(subject.model, tokenizer).target_limit
+    room = 0 if limit is None else max(1, limit - _ON)  # 0: all of it
+    ids = _batch(subject, text).inputs["input_ids"].to(subject.device)[:, -room:]
     found, past = [], None
     for _ in range(_ON):
         out = subject.model(input_ids=ids, past_key_values=past, use_cache=True)
@@ -338,6 +340,8 @@ class Inspector:
 
     def offer(self, text: str, second: str = "", off: Sequence[str] = ()) -> dict[str, Any]:
         """A sentence of the sample in which a word changes most without these heads."""
+        if not off:
+            raise UsageError("All heads are on; switch some off to see a sentence that needs them.")
         best, most = "", 1.0
         for item in list(read_corpus(sample.path()))[:_TRIED]:
             tried = texts_of(item)[0]
@@ -346,7 +350,8 @@ class Inspector:
                 words[len(words) // 2] = str(self.subject.tokenizer.mask_token)  # type: ignore[union-attr]
                 tried = " ".join(words)
             bars = self.ask(tried, second, off)["bars"]
-            ratio = max((was / max(now, 1e-4) for _, was, now in bars if was and now is not None))
+            both = ((was, now) for _, was, now in bars if was and now is not None)
+            ratio = max((was / max(now, 1e-4) for was, now in both), default=0.0)
             best, most = (tried, ratio) if ratio > most else (best, most)
         return {"text": best, "times": most}
 

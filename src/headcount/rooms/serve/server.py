@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from headcount.errors import HeadcountError, UsageError
+from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.reports import asset, page_html, style
 
 if TYPE_CHECKING:
@@ -63,7 +64,15 @@ class Guard:
             await PlainTextResponse("Not found.", 404, headers=HEADERS)(scope, receive, send)
             return
         inner = scope["path"][len(self.token) + 1 :] or "/"
-        await self.app({**scope, "path": inner, "root_path": ""}, receive, send)
+
+        async def guarded(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                own = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    own.setdefault(name, value)
+            await send(message)
+
+        await self.app({**scope, "path": inner, "root_path": ""}, receive, guarded)
 
     def _may(self, scope: Any) -> bool:
         host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
@@ -76,8 +85,8 @@ class Guard:
 
 # --- The pages and the one request of `headcount serve` -------------------------------------------
 
-#: Characters of a text.
-LONGEST = 2_000
+#: Characters of a text, and bytes of a request, most of which names heads.
+LONGEST, _LARGEST = 2_000, 100_000
 #: Pages that can still be looked at; older ones go.
 _KEPT = 8
 _FILES = {"report.css": "text/css", "serve.css": "text/css", "serve.js": "text/javascript"}
@@ -110,27 +119,26 @@ class _Desk:
 
     async def index(self, request: Request) -> Response:
         """The page to type in."""
-        return HTMLResponse(asset("serve.html"), headers=HEADERS)
+        return HTMLResponse(asset("serve.html"))
 
     async def file(self, request: Request) -> Response:
         """Style and script of that page."""
         name = request.path_params["name"]
         if name not in _FILES:
-            return PlainTextResponse("Not found.", 404, headers=HEADERS)
+            return PlainTextResponse("Not found.", 404)
         text = style() if name == "report.css" else asset(name)
-        return Response(text, media_type=_FILES[name], headers=HEADERS)
+        return Response(text, media_type=_FILES[name])
 
     async def page(self, request: Request) -> Response:
         """The report of one sentence; it brings its own policy, and stands in our frame only."""
         found = self._pages.get(request.path_params["number"])
         if found is None:
-            return PlainTextResponse("This page has gone; reload.", 404, headers=HEADERS)
-        own = {name: value for name, value in HEADERS.items() if name != "Content-Security-Policy"}
-        return HTMLResponse(found, headers={**own, "Content-Security-Policy": _IN_OUR_FRAME})
+            return PlainTextResponse("This page has gone; reload.", 404)
+        return HTMLResponse(found, headers={"Content-Security-Policy": _IN_OUR_FRAME})
 
     async def about(self, request: Request) -> Response:
         """The model and its heads."""
-        return JSONResponse(self.inspector.about(), headers=HEADERS)
+        return JSONResponse(self.inspector.about())
 
     async def ask(self, request: Request) -> Response:
         """What the model says, whole and without heads: fast enough to play with."""
@@ -138,7 +146,7 @@ class _Desk:
 
     async def fewest(self, request: Request) -> Response:
         """A few heads that change one word."""
-        return await self._answered(request, self.inspector.fewest)
+        return await self._answered(request, self.inspector.fewest, "word")
 
     async def offer(self, request: Request) -> Response:
         """A sentence in which the heads that are off matter."""
@@ -148,16 +156,24 @@ class _Desk:
         """Every head's map of a sentence, as a page."""
         return await self._answered(request, self._page_of)
 
-    async def _answered(self, request: Request, answer: Callable[..., dict[str, Any]]) -> Response:
-        def in_turn(*asked: Any) -> dict[str, Any]:
+    async def _answered(
+        self, request: Request, answer: Callable[..., dict[str, Any]], more: str = ""
+    ) -> Response:
+        def in_turn(asked: dict[str, Any]) -> dict[str, Any]:
             with self._turn:
-                return answer(*asked)
+                return answer(**{name: asked[name] for name in asked if name != "word" or more})
 
         try:
-            asked = _read_request(await request.body())
-            return JSONResponse(await run_in_threadpool(in_turn, *asked), headers=HEADERS)
-        except HeadcountError as error:
-            return JSONResponse({"error": str(error)}, 400, headers=HEADERS)
+            body = b""
+            async for part in request.stream():
+                body += part
+                if len(body) > _LARGEST:
+                    raise UsageError(f"The request is over {_LARGEST:,} bytes; shorten the text.")
+            return JSONResponse(await run_in_threadpool(in_turn, _read_request(body)))
+        except Exception as error:  # not ours: of the model's code, on a text that it cannot take
+            why = f"The model breaks on this: {type(error).__name__}: {error}."
+            told = error if isinstance(error, HeadcountError) else ModelError(why)
+            return JSONResponse({"error": str(told)}, 400)
 
     def _page_of(self, text: str, second: str, off: list[str]) -> dict[str, Any]:
         self._count += 1
@@ -170,7 +186,7 @@ class _Desk:
 _IN_OUR_FRAME = "frame-ancestors 'self'"
 
 
-def _read_request(body: bytes) -> tuple[Any, ...]:
+def _read_request(body: bytes) -> dict[str, Any]:
     """The text, the second text and the heads that are off; anything else is refused."""
     from headcount.records import json_decode
 
@@ -190,8 +206,8 @@ def _read_request(body: bytes) -> tuple[Any, ...]:
         raise UsageError("The sentence is empty; type one with a word in it.")
     if max(len(text), len(second)) > LONGEST:
         raise UsageError(f"The text has over {LONGEST:,} characters; shorten it.")
-    asked = text.strip(), second.strip(), [str(head) for head in off]
-    return (*asked, given["word"]) if isinstance(given.get("word"), int) else asked
+    asked = {"text": text.strip(), "second": second.strip(), "off": [str(head) for head in off]}
+    return asked | ({"word": given["word"]} if isinstance(given.get("word"), int) else {})
 
 
 # --- Run the application on this machine, until Ctrl-C --------------------------------------------
