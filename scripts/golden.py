@@ -518,7 +518,8 @@ def measures(folder: Path) -> dict[str, Any]:
     subject = translator()
     task = hc.tasks.translation(PAIRS, metric="loss")
     survey = hc.survey(subject, PAIRS)
-    scores = {by: hc.score(subject, task, by=by) for by in ("gradient", "ablation", "relevance")}
+    names = ("gradient", "ablation", "contribution", "relevance")
+    scores = {by: hc.score(subject, task, by=by) for by in names}
     outcome = task.evaluate(subject)
     return {
         "survey": frame_values(survey.frame),
@@ -526,6 +527,7 @@ def measures(folder: Path) -> dict[str, Any]:
         "survey, high": frame_digest(survey.high),
         "gradient": frame_values(scores["gradient"].frame),
         "ablation": frame_values(scores["ablation"].frame),
+        "contribution": frame_digest(scores["contribution"].frame),
         "relevance": frame_digest(scores["relevance"].frame),
         "rank": [str(head) for head in scores["gradient"].rank("gradient")[:10]],
         "loss": outcome.value,

@@ -110,7 +110,7 @@ def propagated() -> dict[str, Any]:
         "plain": relevance.plain(
             subject, lambda: subject.model(**batch.inputs).logits.amax(dim=-1)
         ),
-        "relevance": relevance.relevant(subject, task, batch, "default"),
+        "relevance": relevance.relevant(subject, task, batch, "none"),
     }
     return told(ways, "relevance", "plain", "64 texts of 128 tokens, float32") | {"aim": 2.5}
 

@@ -252,7 +252,7 @@ def scores_case(shape: str, device: str) -> dict[str, Any]:
     found: dict[str, Any] = {"examples": len(task)}
     found["forward and backward"] = min(seconds(forward_and_backward) for _ in range(3))
     found["forward"] = min(seconds(forwards) for _ in range(3))
-    for name in ("gradient", "relevance"):
+    for name in ("gradient", "contribution"):
         found[name] = seconds(lambda name=name: hc.score(subject, task, by=name, compare=False))
         found[f"{name}, in forwards and backwards"] = found[name] / found["forward and backward"]
     few = task.limit(16, 0)
@@ -280,16 +280,16 @@ def draws_case() -> dict[str, Any]:
 
     def measured(name: str, first: int, predictions: int | str) -> None:
         task = _pairs(first, first + 20)
-        how = {"by": "relevance", "compare": False, "predictions": predictions}
+        how = {"by": "contribution", "compare": False, "predictions": predictions}
         taken = seconds(lambda: tables.update({name: hc.score(subject, task, **how)}))
-        value, low, high = (part["relevance"].to_numpy() for part in tables[name].parts())
-        whole, least, most = (part["relevance"].to_numpy() for part in tables["all"].parts())
+        value, low, high = (part["contribution"].to_numpy() for part in tables[name].parts())
+        whole, least, most = (part["contribution"].to_numpy() for part in tables["all"].parts())
         found[f"{name}: seconds"] = taken
         found[f"{name}: rank correlation with all"] = float(spearmanr(value, whole)[0])
         found[f"{name}: intervals, in those of all"] = float(((high - low) / (most - least)).mean())
         found[f"{name}: mean difference from all"] = float(abs(value - whole).mean())
 
-    hc.score(subject, _pairs(0, 2), by="relevance", compare=False)
+    hc.score(subject, _pairs(0, 2), by="contribution", compare=False)
     for predictions in ("all", 16, 8, 4, 2):
         measured(str(predictions), 0, predictions)
     for first in (20, 40):
@@ -317,7 +317,7 @@ def story_case(shape: str, device: str) -> dict[str, Any]:
     if task is not None:
         few = task.limit(16, 0)
         stage("gradient", lambda: hc.score(subject, task, by="gradient", compare=False))
-        stage("relevance", lambda: hc.score(subject, task, by="relevance", compare=False))
+        stage("contribution", lambda: hc.score(subject, task, by="contribution", compare=False))
         stage("ablation", lambda: hc.score(subject, few, by="ablation", compare=False))
     going = [head for head in subject.heads if head.index % 4 == 3 or head.index >= 28]
     if shape != "base":  # heads of a group of keys go together

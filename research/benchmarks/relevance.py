@@ -22,6 +22,7 @@ from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
 from headcount.rooms.labels.labelled import embed
+from headcount.rooms.relevance.contribution import straightened
 from headcount.rooms.relevance.propagate import traced
 from headcount.rooms.relevance.rules import rule_named
 from headcount.rooms.relevance.score import explaining
@@ -40,7 +41,8 @@ def relevant(subject: Subject, task: Task, batch: Batch, rule: str) -> Work:
     """All heads, every prediction of the batch."""
 
     def work() -> None:
-        with traced(subject, rule_named(rule)) as tracing, explaining(subject, task) as explain:
+        opened = straightened(subject) if rule == "none" else traced(subject, rule_named(rule))
+        with opened as tracing, explaining(subject, task) as explain:
             start = explain(tracing, batch)
             tracing.back(start.output, start.starts, start.ledger)
 
@@ -136,10 +138,10 @@ def measured(ways: dict[str, Work], what: str, rounds: int) -> dict[str, Any]:
     }
 
 
-def main(rounds: int = ROUNDS, rule: str = "default") -> None:
+def main(rounds: int = ROUNDS, rule: str = "none") -> None:
     torch.set_num_threads(2)
     result = {
-        "what": f"relevance of all heads (rule {rule}) against forward and backward, 2 threads",
+        "what": f"contribution (or relevance by the rule {rule}) of all heads against forward and backward, 2 threads",
         "cases": {
             "minilm": measured(*minilm(rule), rounds),
             "translator": measured(*translator(rule), rounds),

@@ -91,7 +91,7 @@ def with_relevance(
         if not there or (only and case.name not in only):
             continue
         subject, task = case.subject(classifiers), case.task(data, case.examples)
-        relevance = known[case.name]["scores"]["relevance"]
+        relevance = known[case.name]["scores"]["contribution"]
         told: dict[str, Any] = {
             "examples": len(task),
             "the model of importance.json": subject.weights_hash

@@ -133,10 +133,15 @@ def function(role: str, scores: Sequence[str]) -> Callable[[], list[Ours]]:
     return ours
 
 
+#: Contribution, by the name that it had as a rule of relevance; it is no relevance of the paper's.
+CONTRIBUTION = "default"
+
+
 def rules(other: str) -> Callable[[], list[Ours]]:
     return lambda: [
         Ours(f"translator enc, rule {rule}", *found["agreement"]["enc"][other])
         for rule, found in load("relevance-rules")["rules"].items()
+        if rule != CONTRIBUTION
     ]
 
 
@@ -591,7 +596,7 @@ def rare_relevance() -> list[Ours]:
         Ours(f"en-ru translator, {told['head']}, rule {rule}", one["place in layer"] - 1,
              what=f"of 7 other heads (its relevance is {one['over the next']:.2g} of the next's)",
              counted=True)
-        for rule, one in told["relevance"].items()
+        for rule, one in told["relevance"].items() if rule != CONTRIBUTION
     ]  # fmt: skip
 
 

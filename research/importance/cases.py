@@ -11,7 +11,7 @@ import headcount as hc
 from headcount.tasks import Task
 
 HERE = Path(__file__).parent
-SCORES = ("gradient", "ablation", "relevance", "confidence")
+SCORES = ("gradient", "ablation", "contribution", "confidence")
 
 
 @dataclass(frozen=True)

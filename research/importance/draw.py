@@ -47,11 +47,13 @@ def _translator(tables: dict[str, hc.HeadTable], roles: pd.DataFrame, out: Path)
     if not tables:
         return
     named = {title(name): table for name, table in tables.items()}
-    hc.plot.two_scores(named, path=out / "importance-two-scores.svg")
+    hc.plot.two_scores(named, second="contribution", path=out / "importance-two-scores.svg")
     first, *others = tables
     if len(roles):
         tables[first].details["roles"] = roles
-    hc.plot.head_grids(tables[first], path=out / "importance-relevance.svg")
+    hc.plot.head_grids(
+        tables[first], ("contribution", "confidence"), path=out / "importance-relevance.svg"
+    )
     if others:
         names = (title(first), title(others[0]))
         place = out / "importance-data-sets.svg"

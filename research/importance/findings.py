@@ -96,8 +96,8 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _about(table: hc.HeadTable) -> dict[str, Any]:
-    remarks = table.origins.get("relevance", table.provenance)["remarks"]
-    return _origin(table) | {"relevance": remarks}
+    remarks = table.origins.get("contribution", table.provenance)["remarks"]
+    return _origin(table) | {"contribution": remarks}
 
 
 def _origin(table: hc.HeadTable) -> dict[str, Any]:

@@ -22,7 +22,7 @@ OTHERS = tuple(name for name in SCORES if name != "ablation")
 class Measured(NamedTuple):
     """The tables of one case."""
 
-    #: Gradient, relevance and confidence; None where they are known.
+    #: Gradient, contribution and confidence; None where they are known.
     scores: hc.HeadTable | None
     #: Every head ablated, judged by the loss, on more examples where the case says so.
     ablated: hc.HeadTable
@@ -77,7 +77,7 @@ def measured(
 
 def of_json(case: dict[str, Any]) -> hc.HeadTable:
     """The scores of a case as importance.json has them."""
-    heads = [parse_head(name) for name in case["scores"]["relevance"]]
+    heads = [parse_head(name) for name in case["scores"]["contribution"]]
     values = {
         name: [np.nan if own.get(str(head)) is None else own[str(head)] for head in heads]
         for name, own in case["scores"].items()

@@ -30,6 +30,8 @@ from .paired import STACKS, Scores, differences
 RULES = ("default", "ding", "z+", "alpha-beta")
 #: Ablation and confidence of MiniLM are measured on so many times the examples of relevance.
 MORE = 4
+#: Contribution, under the name of the rule of relevance that it was; then the rules.
+ROWS = ("default", *RULES)
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
     parser.add_argument("--examples", type=int, default=24)
     parser.add_argument("--models", nargs="+", default=list(CASES), choices=list(CASES))
-    parser.add_argument("--rules", nargs="+", default=list(RULES), choices=RULES)
+    parser.add_argument("--rules", nargs="+", default=list(ROWS), choices=ROWS)
     parser.add_argument("--out", type=Path, default=RESULTS / "relevance-rules.json")
     given = parser.parse_args()
     told = json.loads(given.out.read_text()) if given.out.exists() else {}
@@ -91,24 +93,28 @@ CASES = {"translator": translator, "minilm": minilm}
 def measured(case: Case, rule: str, told: dict[str, Any]) -> None:
     """One rule on a case; what is told of others stays, if it is of the same heads and scores."""
     table = _scored(case.model, case.task, rule)
-    flow, scores = table.details["relevance_flow"], _scores(table, "relevance")
+    scores = _scores(table, table.names[0])
     if told.get("examples") != len(case.task):
         told.clear()  # of other examples
     told |= {"model": case.model, "examples": len(case.task)}
     told.setdefault("rules", {})[rule] = {
-        "worst loss": float(flow["worst_loss"].max()),
-        "lowest cut": {name: round(float(flow[name].iloc[0]), 4) for name in _ENDS},
+        **_kept(table),
         "stability": stability(case, rule),
         "agreement": _agreements(scores, case.others),
     }
     known = told.get("heads", {}).get("relevance", {}) | {rule: scores}
-    known = {one: known[one] for one in RULES if one in known}
+    known = {one: known[one] for one in ROWS if one in known}
     told["heads"] = {"relevance": known, **case.others}
     told["differences"] = differences(known, case.others)
 
 
-#: What of the relevance sent reaches the lowest layer, and what the biases above it keep.
-_ENDS = ("through", "biases")
+def _kept(table: hc.HeadTable) -> dict[str, Any]:
+    """What of the relevance sent reaches the lowest layer, and the most that is lost."""
+    flow = table.details.get("relevance_flow")
+    if flow is None:
+        return {}
+    lowest = {"through": round(float(flow["through"].iloc[0]), 4)}
+    return {"worst loss": float(flow["worst_loss"].max()), "lowest cut": lowest}
 
 
 def stability(case: Case, rule: str) -> dict[str, float]:
@@ -118,14 +124,15 @@ def stability(case: Case, rule: str) -> dict[str, float]:
     """
     shortest = sorted(case.task.examples, key=lambda example: len(str(example)))
     few = replace(case.task, examples=tuple(shortest[:2]))
-    plain = _scored(case.model, few, rule).numbers("relevance")
+    first = _scored(case.model, few, rule)
+    plain = first.numbers(first.names[0])
     others = {
         "batches of one": _scored(case.model, few, rule, batch_size=1),
         "float64": _scored(case.model, few, rule, dtype="float64"),
         "bfloat16": _scored(case.model, few, rule, dtype="bfloat16"),
     }
     return {
-        name: float(f"{np.abs(table.numbers('relevance') - plain).max():.2g}")
+        name: float(f"{np.abs(table.numbers(table.names[0]) - plain).max():.2g}")
         for name, table in others.items()
     }
 
@@ -134,9 +141,8 @@ def _scored(
     model: str, task: tasks.Task, rule: str, *, batch_size: int = 8, dtype: str = "float32"
 ) -> hc.HeadTable:
     subject = hc.load(model, device="cpu", dtype=dtype)
-    return hc.score(
-        subject, task, by="relevance", rule=rule, predictions="all", batch_size=batch_size
-    )
+    how = {"by": "contribution"} if rule == ROWS[0] else {"by": "relevance", "rule": rule}
+    return hc.score(subject, task, **how, predictions="all", batch_size=batch_size)
 
 
 def _scores(table: hc.HeadTable, column: str) -> Scores:

@@ -41,11 +41,11 @@ def main() -> None:
     told = nearest(json.loads(given.survey.read_text(encoding="utf8")))
     told |= {"command": COMMAND, "model": given.model, "examples": len(task), "relevance": {}}
     subject = hc.load(given.model, device="cpu")
-    for rule in RULES:
-        how = {"rule": rule, "predictions": "all", "batch_size": 8}
-        table = hc.score(subject, task, by="relevance", **how)
+    for rule in ("default", *RULES):  # contribution, by the name that it had
+        own = {"by": "contribution"} if rule == "default" else {"by": "relevance", "rule": rule}
+        table = hc.score(subject, task, predictions="all", batch_size=8, **own)
         heads = (str(head) for head in table.heads)
-        found = dict(zip(heads, table.numbers("relevance").tolist(), strict=True))
+        found = dict(zip(heads, table.numbers(table.names[0]).tolist(), strict=True))
         told["relevance"][rule] = standing(found, told["head"])
         given.out.write_text(json.dumps(told, indent=1) + "\n")
         print(rule, told["relevance"][rule], flush=True)

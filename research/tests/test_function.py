@@ -59,4 +59,6 @@ def test_the_decision_says_what_the_json_says() -> None:
     assert found["any function", "ablation"] == "more"
     assert found["any rest", "gradient"] == found["any rest", "ablation"] == "less"
     assert found["any rest", "removal_step"] == "less"
-    assert found["any function", "relevance"] == found["any rest", "relevance"] == "cannot tell"
+    assert (
+        found["any function", "contribution"] == found["any rest", "contribution"] == "cannot tell"
+    )

@@ -104,7 +104,7 @@ ATTACHING: dict[str, tuple[Open, list[str]]] = {
     "watched forward": (lambda subject: _Watch(subject).hung(), ["albert", "gpt2", "marian"]),
     "shortcut": (opened_shortcut, ["bert", "marian", "gptj"]),
     "encoder once": (lambda subject: EncoderOnce(subject).opened(), ["marian"]),
-    "traced": (lambda subject: traced(subject, rule_named("default")), ["albert", "llama"]),
+    "traced": (lambda subject: traced(subject, rule_named("z+ extended")), ["albert", "llama"]),
     "words_read": (words_read, ["gpt2"]),
 }
 CONTEXTS |= {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from torch import Tensor
 from headcount import tasks
 from headcount.models.projections import is_rms_norm
 from headcount.models.subject import Subject
+from headcount.rooms.relevance.contribution import straightened
 from headcount.rooms.relevance.propagate import Flow, Relevance, traced
 from headcount.rooms.relevance.rules import RULES, rule_named
-from headcount.rooms.relevance.score import explaining, relevance
+from headcount.rooms.relevance.score import contribution, explaining, relevance
 from headcount.tasks.task import Task
 from headcount.wiring import valve
 
@@ -32,12 +34,13 @@ TEXTS = ["the cat sat on the mat .", "rain fell .", "a dog saw the old cat and r
 PAIRS = list(zip(TEXTS, reversed(TEXTS), strict=True))
 
 
-def relevance_of(subject: Subject, rule: str, rows: int = 2, starts: int = 3) -> Relevance:
+def relevance_of(subject: Subject, rule: str | None, rows: int = 2, starts: int = 3) -> Relevance:
     """From a few outputs of the third token back to the heads."""
     model = subject.model
     inputs = tiny_inputs(model, batch=rows, pad=2)
     quiet = {} if subject.kind == "enc" else {"use_cache": False}
-    with traced(subject, rule_named(rule)) as tracing:
+    named = None if rule is None else rule_named(f"{rule} extended")
+    with straightened(subject) if named is None else traced(subject, named) as tracing:
         whole, ledger = tracing.forward(lambda: answer(model(**inputs, **quiet)), rows)
         output = whole[:, 2]
         each = torch.zeros(starts, *output.shape)
@@ -47,7 +50,7 @@ def relevance_of(subject: Subject, rule: str, rows: int = 2, starts: int = 3) ->
 
 
 def kept(flow: Flow) -> Tensor:
-    return (flow.through + flow.biases) / flow.sent[..., None]
+    return flow.through / flow.sent[..., None]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -60,19 +63,10 @@ def test_every_cut_keeps_what_was_sent(family: str, rule: str) -> None:
     np.testing.assert_allclose(kept(found.flow), 1.0, atol=1e-3)
 
 
-@pytest.mark.parametrize("family", ["llama", "t5", "qwen3"])
-def test_without_biases_the_default_keeps_everything_in_the_inputs(family: str) -> None:
-    flow = relevance_of(Subject(TINY[family]()), "default").flow
-    assert not flow.biases.any()
-    np.testing.assert_allclose(flow.through / flow.sent[..., None], 1.0, atol=1e-4)
-
-
 def test_a_broken_rule_cannot_hide(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = RULES["default"].product
-    monkeypatch.setattr(
-        RULES["default"], "product", lambda *args: [2 * part for part in honest(*args)]
-    )
-    flow = relevance_of(Subject(TINY["llama"]()), "default").flow
+    honest = RULES["z+"].product
+    monkeypatch.setattr(RULES["z+"], "product", lambda *args: [2 * part for part in honest(*args)])
+    flow = relevance_of(Subject(TINY["llama"]()), "z+").flow
     assert float((kept(flow) - 1).abs().min()) > 1e-2
 
 
@@ -98,7 +92,7 @@ def test_nothing_stays_attached(family: str, ending: type[BaseException] | None)
         raise ending() if ending else AssertionError
 
     try:
-        with traced(subject, rule_named("default")) as tracing:
+        with straightened(subject) as tracing:
             tracing.forward(lambda: model(**inputs), 2)
             if ending:  # in mid-forward, inside a module that a rule has met
                 norms = [m for m in model.modules() if is_rms_norm(m)]
@@ -119,7 +113,7 @@ def test_nothing_stays_attached(family: str, ending: type[BaseException] | None)
 def test_tracing_changes_no_output(family: str, rule: str) -> None:
     model = TINY[family]()
     subject, inputs = Subject(model), tiny_inputs(model, pad=2)
-    with traced(subject, rule_named(rule)) as tracing:
+    with traced(subject, rule_named(f"{rule} extended")) as tracing:
         output, _ = tracing.forward(lambda: answer(model(**inputs)), 2)
     torch.testing.assert_close(output.detach(), answer(model(**inputs)), rtol=1e-5, atol=1e-5)
 
@@ -127,7 +121,7 @@ def test_tracing_changes_no_output(family: str, rule: str) -> None:
 def test_a_shut_head_carries_nothing() -> None:
     subject = Subject(TINY["llama"]())
     with valve(subject, {"dec.1.2": 0.0}):
-        found = relevance_of(subject, "default")
+        found = relevance_of(subject, None)
     place = [str(head) for head in subject.heads].index("dec.1.2")
     assert not found.heads[..., place].any()
     assert bool(found.heads[..., place + 1].all())
@@ -143,12 +137,13 @@ def subjects_and_tasks() -> dict[str, tuple[Subject, Task]]:
     }
 
 
-@pytest.mark.parametrize("rule", ["default", "z+"])
+@pytest.mark.parametrize("rule", [None, "z+ extended"])
 @pytest.mark.parametrize("kind", subjects_and_tasks())
-def test_batches_and_padding_never_show(kind: str, rule: str) -> None:
+def test_batches_and_padding_never_show(kind: str, rule: str | None) -> None:
     subject, task = subjects_and_tasks()[kind]
     subject.model.double()  # z+ divides by sums near zero, which makes much of a last digit
-    alone, together = (relevance(subject, task, rule=rule, batch_size=size) for size in (1, 3))
+    score = contribution if rule is None else partial(relevance, rule=rule)
+    alone, together = (score(subject, task, batch_size=size) for size in (1, 3))
     for ours, theirs in zip(alone.parts(), together.parts(), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
 
@@ -157,8 +152,8 @@ def test_batches_and_padding_never_show(kind: str, rule: str) -> None:
 @pytest.mark.parametrize("kind", subjects_and_tasks())
 def test_shares_of_a_layer_sum_to_one(kind: str, per: str) -> None:
     subject, task = subjects_and_tasks()[kind]
-    frame = relevance(subject, task, per=per).frame
-    sums = frame["relevance"].groupby(level=["stack", "layer"]).sum()
+    frame = contribution(subject, task, per=per).frame
+    sums = frame["contribution"].groupby(level=["stack", "layer"]).sum()
     np.testing.assert_allclose(sums, 1.0, atol=1e-9)
 
 
@@ -167,7 +162,7 @@ def test_one_backward_a_step_is_one_backward_a_row_of_prefixes() -> None:
     subject = writer("llama")
     task = tasks.lm(TEXTS[:1])
     (batch,) = task.batches(subject)
-    with traced(subject, rule_named("default")) as tracing:
+    with straightened(subject) as tracing:
         with explaining(subject, task) as explain:
             start = explain(tracing, batch)
         shared = tracing.back(start.output, start.starts, start.ledger).heads

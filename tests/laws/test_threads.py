@@ -97,7 +97,7 @@ OPENED: dict[str, Callable[[Subject], AbstractContextManager[Any]]] = {
 }
 INSIDE = {
     "weights_gradient": weights_gradient,
-    "traced": lambda subject: traced(subject, rule_named("default")),
+    "traced": lambda subject: traced(subject, rule_named("z+ extended")),
 }
 CASES = [(family, name) for family in ("bert", "albert", "gptj", "xlnet") for name in OPENED]
 CASES += [(family, name) for family in ("bert", "albert") for name in INSIDE]

@@ -13,19 +13,23 @@ from headcount.bundle import sample
 from headcount.models.loading import load
 from headcount.rooms.relevance import rules
 from headcount.rooms.relevance.propagate import traced
-from headcount.rooms.relevance.rule import Attending, Dense, Norm, Rule, WithBias
-from headcount.rooms.relevance.rules import Default, rule_named
+from headcount.rooms.relevance.rule import Attending, Dense, Rule, over
+from headcount.rooms.relevance.rules import Ding, rule_named
 from headcount.rooms.relevance.score import explaining
 
 
-class Text(Default):
-    """Voita et al. 2019, appendix A, to the letter; biases are no neurons."""
+class Text(Ding):
+    """Voita et al. 2019, appendix A, to the letter: nothing is made positive or rescaled."""
 
-    def dense(self, layer: Dense, relevance: Tensor) -> WithBias:
-        return rules.ding_dense(layer.x, layer.weight, relevance), None
+    def dense(self, layer: Dense, relevance: Tensor) -> Tensor:
+        return rules.ding_dense(layer.x, layer.weight, relevance)
 
-    def layer_norm(self, norm: Norm, relevance: Tensor) -> WithBias:
-        return relevance, None
+    def settle(self, flow: Tensor, total: Tensor) -> Tensor:
+        return flow
+
+    def add(self, a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
+        share = over(relevance, a + b)
+        return a * share, b * share
 
     def attention(self, call: Attending, relevance: Tensor) -> Sequence[Tensor | None]:
         return rules.ding_attention(call, relevance)
@@ -40,9 +44,7 @@ def worst(rule: Rule) -> float:
     with traced(subject, rule) as tracing, explaining(subject, task) as explain:
         start = explain(tracing, batch)
         flow = tracing.back(start.output, start.starts[:1], start.ledger).flow
-    return float(
-        (flow.through + flow.biases - flow.sent[..., None]).abs().nan_to_num(torch.inf).max()
-    )
+    return float((flow.through - flow.sent[..., None]).abs().nan_to_num(torch.inf).max())
 
 
 @pytest.mark.parametrize(("rule", "keeps"), [(Text(), False), (rule_named("ding"), True)])

@@ -64,8 +64,8 @@ class PruneArguments(ResultOptions):
     by: str = _order(
         "gradient",
         "SCORES",
-        "gradient, ablation, relevance, random, or a column such as confidence; of several, with "
-        "commas between, the first decides and the others are drawn next to it.",
+        "gradient, ablation, contribution, relevance, random, or a column such as confidence; of "
+        "several, with commas between, the first decides and the others are drawn next to it.",
     )
     scores: Path | None = _order(None, "RUN", "A run directory whose columns --by may name.")
     chat: bool = _order(

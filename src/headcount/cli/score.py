@@ -45,13 +45,13 @@ class ScoreArguments:
     by: str | None = _scoring(
         None,
         "SCORES",
-        "Score every head by gradient, ablation, relevance, or a column such as confidence; "
+        "Score every head by gradient, ablation, contribution, relevance, or a column; "
         "several with commas between. Or take whole roles away: knockout.",
     )
     per: str | None = _way(
         None,
         "WHAT",
-        "gradient: absolute value per example, token or batch; relevance: per step or sentence.",
+        "gradient: absolute value per example, token or batch; shares: per step or sentence.",
     )
     normalize: str | None = _way(
         None,
@@ -72,10 +72,10 @@ class ScoreArguments:
         None, "WHICH", "ablation: the teacher-forced loss, or the task's own metric (task)."
     )
     rule: str | None = _way(
-        None, "NAME", "relevance: the rule of propagation, default, ding, z+ or alpha-beta."
+        None, "NAME", "relevance: the rule, z+, ding or alpha-beta; 'z+ extended' for any block."
     )
     predictions: str | None = _way(
-        None, "N", "relevance: how many predictions of a text are explained, drawn by --seed; all."
+        None, "N", "shares: how many predictions of a text are explained, drawn by --seed; all."
     )
 
     @property

@@ -135,11 +135,12 @@ def score(
 ) -> HeadTable:
     """Score every head of a model on a task: a column a measure, higher is more important.
 
-    `by` is "gradient" or "ablation" (Michel et al. 2019), "relevance" (Voita et al. 2019), a
-    column of `table`, a column of the survey such as "confidence", measured on the task's texts
-    where the table has none, or several of these. `per` and `normalize` are options of the
-    gradient; `mode`, `unit` and `metric` of ablation, whose default metric is the teacher-forced
-    loss; `rule`, `per` and `predictions` (explained of a text: a number or "all") of relevance.
+    `by` is "gradient" or "ablation" (Michel et al. 2019), "relevance" (Voita et al. 2019),
+    "contribution" (gradient times activation), a column of `table`, a column of the survey such as
+    "confidence", measured on the task's texts where the table has none, or several of these.
+    `per` and `normalize` are options of the gradient; `mode`, `unit` and `metric` of ablation,
+    whose default metric is the teacher-forced loss; `rule` of relevance, `per` and `predictions`
+    (explained of a text: a number or "all") of relevance and contribution.
 
     With a `run`, the path of a directory, the columns join what is there, unless `replace` starts
     its table anew; `compare` also writes how far its scores agree (agreement.parquet). Every

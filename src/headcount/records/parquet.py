@@ -175,7 +175,7 @@ def _table(wide: pd.DataFrame, about: Mapping[str, Any]) -> HeadTable:
 
     What is known of columns that another tool dropped is left out.
     """
-    wide = wide.set_index(list(INDEX))
+    wide, about = _as_measured(wide.set_index(list(INDEX)), about)
     described = {one["name"]: Column.from_dict(one) for one in about.get("columns", [])}
     there = [str(name) for name in wide.columns]
     names = [
@@ -201,6 +201,34 @@ def _table(wide: pd.DataFrame, about: Mapping[str, Any]) -> HeadTable:
         provenance=about.get("provenance"),
         origins=of_columns(about.get("origins", {})),
     )
+
+
+#: A column that has another name today under these settings: its name, and what it says.
+_RENAMED = {"relevance": ("rule", "default", "contribution")}
+
+
+def _as_measured(
+    wide: pd.DataFrame, about: Mapping[str, Any]
+) -> tuple[pd.DataFrame, Mapping[str, Any]]:
+    """Columns of earlier versions under the names that what was measured has today."""
+    for old, (key, value, new) in _RENAMED.items():
+        origins = about.get("origins", {})
+        origin = origins.get(old) or about.get("provenance") or {}
+        if old not in wide or origin.get("settings", {}).get(key) != value or new in wide:
+            continue
+        ends = {old + end: new + end for end in ("", "_low", "_high")}
+        wide = wide.rename(columns=ends)
+        meaning = f"Called {old} when it was measured ({key} '{value}')."
+        columns = [
+            one if one["name"] != old else {**one, "name": new, "meaning": meaning, "paper": ""}
+            for one in about.get("columns", [])
+        ]
+        moved = {
+            part: {ends.get(name, name): one for name, one in about.get(part, {}).items()}
+            for part in ("notes", "origins")
+        }
+        about = {**about, "columns": columns, **moved}
+    return wide, about
 
 
 # --- Arrays as .npz -----------------------------------------------------------------------------

@@ -40,12 +40,12 @@ def test_a_table_with_intervals_and_where_it_comes_from() -> None:
     assert table.names == ["relevance"]
     value, low, high = (part["relevance"] for part in table.parts())
     assert ((low >= 0) & (low <= value) & (value <= high) & (high <= 1)).all()
-    settings = {"rule": "default", "per": "step", "predictions": 8, "seed": 0}
+    settings = {"rule": "z+", "per": "step", "predictions": 8, "seed": 0}
     assert table.provenance["settings"] == settings
     assert table.provenance["task"]["kind"] == "classification"
     first, second = table.provenance["remarks"]
     assert first == "Explained is the logit of the class that the model chooses."
-    assert second.startswith("Relevance (inputs and biases together keep all of it): a prediction")
+    assert second.startswith("Relevance (every cut keeps the total): a prediction")
     assert table.column("relevance").direction == "higher"
 
 
@@ -56,16 +56,16 @@ def test_the_flow_is_told_layer_by_layer(tmp_path: Path) -> None:
         *(("enc", 0), ("enc", 1)),
         *(("dec", 0), ("dec", 1), ("dec", 2)),
     ]
-    np.testing.assert_allclose(flow["through"] + flow["biases"], 1, atol=1e-3)
+    np.testing.assert_allclose(flow["through"], 1, atol=1e-3)
     assert (flow["worst_loss"] < 1e-3).all()
     table.save(tmp_path)
     again = HeadTable.load(tmp_path).details["relevance_flow"]
-    np.testing.assert_allclose(again["biases"], flow["biases"])
+    np.testing.assert_allclose(again["through"], flow["through"])
     assert Run.open(tmp_path, create=False).read_table().provenance["remarks"]
 
 
 @pytest.mark.parametrize(
-    ("convention", "rule"), [("headcount", "default"), ("paper", "ding"), ("code", "z+")]
+    ("convention", "rule"), [("headcount", "z+"), ("paper", "ding"), ("code", "z+")]
 )
 def test_a_convention_has_its_rule(convention: str, rule: str) -> None:
     table = relevance(classifier(), classes(), convention=convention)
@@ -204,7 +204,7 @@ def test_numbers_of_predictions_that_mean_nothing(how: dict[str, Any], said: str
     ids=["pairs", "decoder", "filler", "encoder"],
 )
 def test_a_corpus_stands_for_a_task(subject: Subject, corpus: Any, explained: str) -> None:
-    table = relevance(subject, corpus)
+    table = relevance(subject, corpus, rule="z+ extended")
     assert explained in table.provenance["remarks"][0]
     assert table.provenance["corpus"] == "texts in hand"
     assert table.frame["relevance"].notna().all()
@@ -258,14 +258,14 @@ def test_a_journal_of_another_rule_is_refused(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "journal.jsonl", {}) as journal:
         relevance(classifier(), classes(), journal=journal)
         with pytest.raises(HeadcountError, match="rule"):
-            relevance(classifier(), classes(), rule="z+", journal=journal)
+            relevance(classifier(), classes(), rule="ding", journal=journal)
 
 
 # --- what cannot be had ---------------------------------------------------------------------------
 
 
 def test_words_that_mean_nothing() -> None:
-    with pytest.raises(UsageError, match=r"no relevance rule 'lrp'; choose default, ding, z\+, al"):
+    with pytest.raises(UsageError, match=r"no relevance rule 'lrp'; choose ding, z\+, al"):
         relevance(classifier(), classes(), rule="lrp")
     with pytest.raises(UsageError, match="per is 'token'; choose step, one backward a prediction"):
         relevance(classifier(), classes(), per="token")
@@ -303,7 +303,16 @@ def test_families_outside_the_interface_are_refused_by_name() -> None:
 def test_a_function_without_a_rule_is_refused_by_name() -> None:
     subject = subject_of("gpt_oss", "gpt2")
     with pytest.raises(UnsupportedModel, match=r"gpt_oss calls torch\.\w+, which no relev"):
-        relevance(subject, tasks.lm(ENGLISH[:1]))
+        relevance(subject, tasks.lm(ENGLISH[:1]), rule="z+ extended")
+
+
+def test_a_block_that_the_authors_did_not_have_is_refused() -> None:
+    task = tasks.lm(ENGLISH[:1])
+    with pytest.raises(UnsupportedModel, match=r"'z\+' has no definition for a root-mean-square"):
+        relevance(writer("llama"), task)
+    with pytest.raises(UnsupportedModel, match="for a root.*contribution, or rule="):
+        relevance(writer("llama"), task, rule="alpha-beta")
+    assert relevance(writer("llama"), task, rule="ding extended").frame["relevance"].notna().all()
 
 
 #: Of several lengths, for padding; shorter still where `alpha-beta`, which is slow, reads them.
@@ -314,27 +323,27 @@ SHORTEST = [
 ]
 
 
-def assert_batches_never_show(subject: Subject, pairs: Any, rule: str, sizes: Any) -> None:
+def assert_batches_never_show(subject: Subject, pairs: Any, rule: str | None, sizes: Any) -> None:
+    by = "contribution" if rule is None else "relevance"
     task = tasks.translation(pairs, metric="loss")
     before = subject.weights_hash
     one, *others = (
-        hc.score(subject, task, by="relevance", rule=rule, batch_size=size).numbers("relevance")
-        for size in sizes
+        hc.score(subject, task, by=by, rule=rule, batch_size=size).numbers(by) for size in sizes
     )
-    # The default rule is computed as the model is, in float32; the others in float64.
-    bound = 5e-6 if rule == "default" else 1e-9
+    # Contribution is computed as the model is, in float32; rules in float64.
+    bound = 5e-6 if rule is None else 1e-9
     for other in others:
         np.testing.assert_allclose(other, one, rtol=0, atol=bound)
     assert hc.Subject(subject.model).weights_hash == before
 
 
-@pytest.mark.parametrize("rule", ["default", "ding", "z+", "alpha-beta"])
-def test_the_batch_size_changes_no_number(rule: str) -> None:
+@pytest.mark.parametrize("rule", [None, "ding", "z+", "alpha-beta"])
+def test_the_batch_size_changes_no_number(rule: str | None) -> None:
     assert_batches_never_show(translator(), PAIRS, rule, (1, 2))
 
 
-@pytest.mark.parametrize("rule", ["default", "ding", "z+", "alpha-beta"])
-def test_nor_on_the_real_translator(rule: str) -> None:
+@pytest.mark.parametrize("rule", [None, "ding", "z+", "alpha-beta"])
+def test_nor_on_the_real_translator(rule: str | None) -> None:
     """On which float32 was too narrow for `z+`."""
     pairs = SHORTEST if rule == "alpha-beta" else SHORT
     assert_batches_never_show(hc.load("translator", device="cpu"), pairs, rule, (1, 3, 6))

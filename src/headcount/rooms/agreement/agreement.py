@@ -431,7 +431,7 @@ FUNCTION = StageMaker(function_stage, after="healed")
 # --- On the page ----------------------------------------------------------------------------------
 
 #: Measures that the toolkit has; those that were not taken are shown as missing.
-_EXPECTED = ("gradient", "ablation", "relevance", "confidence")
+_EXPECTED = ("gradient", "ablation", "contribution", "confidence")
 
 
 def agreement_part(source: Source) -> dict[str, Any] | None:

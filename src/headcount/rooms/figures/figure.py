@@ -187,7 +187,10 @@ _TREES = "`headcount survey MODEL --treebank FILE -o RUN`"
 SURVEY = "`headcount survey MODEL --text FILE -o RUN`"
 #: The command that makes a frame, a column, or columns that begin so.
 _MAKES = {
-    **{score: _SCORE.format(score) for score in ("ablation", "gradient", "relevance")},
+    **{
+        score: _SCORE.format(score)
+        for score in ("ablation", "gradient", "contribution", "relevance")
+    },
     **dict.fromkeys(("roles", "relations", "features", "links", "to_"), _TREES),
     "noop": "`headcount survey MODEL --text FILE --roles -o RUN`",
     "pattern": "`headcount survey MODEL --text FILE --patterns -o RUN`",

@@ -1,4 +1,10 @@
-"""Relevance: layer-wise relevance propagation: rules, the trace of a forward, and its way back."""
+"""Relevance and contribution: which share of a prediction each head carries."""
 
 #: What it adds; see `headcount.plugins`.
-ADDS = {"scores": {"relevance": "score:RelevanceScore"}, "stages": {"relevance": "stage:STAGE"}}
+ADDS = {
+    "scores": {
+        "contribution": "score:ContributionScore",
+        "relevance": "score:RelevanceScore",
+    },
+    "stages": {"contribution": "stage:STAGE"},
+}

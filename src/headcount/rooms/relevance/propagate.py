@@ -82,11 +82,11 @@ def _share(tracer: Tracer, call: Attending, inputs: Sequence[Tensor]) -> Any:
 
 
 def _check(module: nn.Module, kwargs: dict[str, Any], tracing: Tracing) -> None:
-    """A softcap bends the scores, which only rules that leave them alone can pass over."""
-    if kwargs.get("softcap") is not None and tracing.rule.name != "default":
+    """A softcap bends the scores, and no rule says how."""
+    if kwargs.get("softcap") is not None:
         raise UnsupportedModel(
             f"{type(module).__name__} caps its attention scores, which the relevance rule "
-            f"'{tracing.rule.name}' does not cover; use the rule 'default'."
+            f"'{tracing.rule.name}' does not cover; use the score contribution."
         )
 
 
@@ -139,7 +139,7 @@ class Entrances:
         if not isinstance(hidden, Tensor) or not hidden.is_floating_point():
             raise UnsupportedModel(
                 f"{type(layer).__name__} does not take its hidden state first, so relevance has no "
-                "place to end; use another score, e.g. gradient."
+                "place to end; use the score gradient."
             )
         if not hidden.requires_grad:  # the first layer of its stack
             hidden = hidden.detach().requires_grad_()
@@ -191,9 +191,9 @@ class LogitInputs:
         return (args[0].detach(), *args[1:])
 
     def logits_at(
-        self, places: Tensor, words: Tensor, rule: Rule, ledger: RelevanceCounter
+        self, places: Tensor, words: Tensor, rule: Rule | None, ledger: RelevanceCounter | None
     ) -> Tensor:
-        """The logits of given words at given places, `[row, place]` each, as a step."""
+        """The logits of given words at given places, `[row, place]` each, as a step of a rule."""
         if self._hidden is None:
             raise UnsupportedModel(
                 f"The words of {self._name} are not scored by its output embeddings, so relevance "
@@ -202,16 +202,15 @@ class LogitInputs:
         rows = torch.arange(len(places), device=places.device)[:, None]
         x, row, bias = self._hidden[rows, places], self._weights(words), self._bias(words)
         self._hidden = None
+        if rule is None or ledger is None:
+            plain = (x * row).sum(dim=-1)
+            return plain if bias is None else plain + bias
         inputs = x.detach()
         value = (inputs * row).sum(dim=-1)
         value = value if bias is None else value + bias
         layer = Dense(inputs, row, bias, value)
 
-        def share(told: Tensor) -> Sequence[Tensor | None]:
-            found, kept = rule.pick(layer, told)
-            return found, None if kept is None else ledger.by_row(kept)
-
-        return step(value, [x, ledger.biases[-1]], share)
+        return step(value, [x], lambda told: (rule.pick(layer, told),))
 
     def _weights(self, words: Tensor) -> Tensor:
         weight: Any = self.layer.weight
@@ -233,7 +232,7 @@ def words_read(subject: models.Subject) -> Iterator[LogitInputs]:
 
 # --- How much relevance was kept ----------------------------------------------------------------
 # At the entrance of a layer the network is cut in two. Everything that was sent must have come
-# through the cut, apart from what biases above it kept. For an encoder's layer the cut also runs
+# through the cut. For an encoder's layer the cut also runs
 # through the decoder's first entrance; for a decoder's layer, through the encoder's output where
 # this and later layers read it.
 
@@ -242,30 +241,24 @@ def words_read(subject: models.Subject) -> Iterator[LogitInputs]:
 class Flow:
     """Relevance at every cut, in the order of the forward.
 
-    `sent` is `[start, row]`, the total of the start; `through` and `biases` are
-    `[start, row, cut]`: what came through the cut, and what biases above it kept.
+    `sent` is `[start, row]`, the total of the start; `through` is `[start, row, cut]`: what came
+    through the cut.
     """
 
     places: list[tuple[str, int]]
     sent: Tensor
     through: Tensor
-    biases: Tensor
 
 
 def flow_of(ledger: RelevanceCounter, found: list[Tensor], sent: Tensor) -> Flow:
-    """Read the counters of cuts and biases, in the order in which the ledger has them."""
+    """Read the counters of cuts, in the order in which the ledger has them."""
     counts = iter(found)
     through, beside = [], []
     for cut in ledger.cuts:
         through.append(next(counts))
         beside.append(sum((next(counts) for _ in cut.beside), torch.zeros_like(through[-1])))
-    biases = list(counts)
-    return Flow(
-        [(cut.stack, cut.layer) for cut in ledger.cuts],
-        sent,
-        torch.stack(_crossing(ledger, through, beside), dim=-1),
-        torch.stack(_later(biases), dim=-1),
-    )
+    places = [(cut.stack, cut.layer) for cut in ledger.cuts]
+    return Flow(places, sent, torch.stack(_crossing(ledger, through, beside), dim=-1))
 
 
 def _crossing(
@@ -309,11 +302,11 @@ class Relevance:
     """What came back from one or more starts; rows are those of the forward.
 
     `heads` is `[start, row, head]`, in the order of the subject's heads; `flow` says what
-    reached each layer's entrance.
+    reached each layer's entrance, where a rule counts it.
     """
 
     heads: Tensor
-    flow: Flow
+    flow: Flow | None
 
 
 @contextmanager
@@ -322,7 +315,7 @@ def traced(subject: models.Subject, rule: Rule) -> Iterator[Tracing]:
     if any(site.route != "interface" for site in subject.anatomy.sites):
         raise UnsupportedModel(
             f"{subject.name} ({type(subject.inner).__name__}) does not speak transformers' "
-            "attention interface, and relevance needs it; use another score, e.g. gradient."
+            "attention interface, and relevance needs it; use the score contribution."
         )
     tracing = Tracing(subject, rule)
     with (
@@ -366,10 +359,11 @@ class Tracing:
     def back(self, output: Tensor, starts: Tensor, ledger: RelevanceCounter) -> Relevance:
         """Send each of the starts `[start, *output]` back to the heads.
 
-        Where the rule settles totals, what counts of a start is its absolute value.
+        What counts of a start is its absolute value: rules settle totals.
         """
-        starts = starts.abs() if self.rule.settles else starts
-        counters = [*ledger.heads.values(), *_flow_counters(ledger)]
+        starts = starts.abs()
+        cuts = [counter for cut in ledger.cuts for counter in (cut.through, *cut.beside)]
+        counters = [*ledger.heads.values(), *cuts]
         # What arrives at each input from each start, `[start, *input]`.
         at_once = _room(output.device) // max(1, ledger.size) or 1
         parts: list[list[Tensor]] = []
@@ -393,8 +387,3 @@ def _batched(output: Tensor, inputs: list[Tensor], starts: Tensor, keep: bool) -
     if len(starts) == 1:  # spares the vectorised backward, whose bookkeeping costs
         return [gradient[None] for gradient in back(starts[0])]
     return list(torch.func.vmap(back)(starts))
-
-
-def _flow_counters(ledger: RelevanceCounter) -> list[Tensor]:
-    cuts = [counter for cut in ledger.cuts for counter in (cut.through, *cut.beside)]
-    return [*cuts, *ledger.biases]

@@ -1,7 +1,7 @@
 """How relevance goes through a network: what every rule must answer, one method a kind of step.
 
-Every tensor has the example as its first axis. A step returns the relevance of its inputs; where
-a bias keeps a share, that comes second, in the shape of the output.
+Every tensor has the example as its first axis. A step returns the relevance of its inputs; biases
+keep nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from headcount.errors import UnsupportedModel
 from headcount.models import Site
 
 # --- Small things that every rule needs ---------------------------------------------------------
@@ -67,8 +68,6 @@ def grouped(tensor: Tensor, heads: int) -> Tensor:
 
 # --- How relevance goes through a network -------------------------------------------------------
 
-WithBias = tuple[Tensor, Tensor | None]
-
 
 @dataclass(frozen=True)
 class Dense:
@@ -105,24 +104,36 @@ class Attending:
 
 
 class Rule(ABC):
-    """One way to share relevance; activations always pass it on.
+    """One way to share relevance; activations always pass it on, and constants get nothing.
 
-    What is not abstract here is what most rules do: constants get nothing, norms pass relevance
-    on, both sides of a product get half (gradient times input, shared).
+    At every step relevance is made positive (or of kept |R|) and scaled to its total. `extended`
+    lets a rule meet what its authors' model did not have: a product of two activations gives half
+    to each side, and a root-mean-square norm passes relevance on.
     """
 
     name: ClassVar[str]
-    #: Whether relevance is made positive (or of kept |R|) and scaled to its total at every step.
-    settles: ClassVar[bool] = False
     #: What of a start's relevance the rule promises to find again at every cut.
     promise: ClassVar[str]
+    #: What the authors' text or program has no rule for.
+    lacks: ClassVar[tuple[str, ...]] = ("a product of two activations", "a root-mean-square norm")
+
+    def __init__(self, extended: bool = False) -> None:
+        self.extended = extended
+
+    def check(self, what: str, where: str) -> None:
+        """Refuse what the rule is not defined for, unless it was extended."""
+        if what in self.lacks and not self.extended:
+            raise UnsupportedModel(
+                f"The relevance rule '{self.name}' has no definition for {what} ({where}); use the "
+                f"score contribution, or rule='{self.name} extended', which is not the authors'."
+            )
 
     @abstractmethod
-    def dense(self, layer: Dense, relevance: Tensor) -> WithBias:
+    def dense(self, layer: Dense, relevance: Tensor) -> Tensor:
         """Through y = x W + b."""
 
     @abstractmethod
-    def pick(self, layer: Dense, relevance: Tensor) -> WithBias:
+    def pick(self, layer: Dense, relevance: Tensor) -> Tensor:
         """Through one output of a dense layer at each place: y = sum(x * weight) + b."""
 
     @abstractmethod
@@ -137,25 +148,21 @@ class Rule(ABC):
     def attention(self, call: Attending, relevance: Tensor) -> Sequence[Tensor | None]:
         """Through softmax(q k) v, to q, k and v."""
 
-    def shift(self, x: Tensor, constant: Tensor | float, relevance: Tensor) -> WithBias:
-        """Through x + constant, which is no neuron."""
-        return relevance, None
-
     def product(self, a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
         """Through a * b."""
         return relevance / 2, relevance / 2
 
-    def layer_norm(self, norm: Norm, relevance: Tensor) -> WithBias:
+    def layer_norm(self, norm: Norm, relevance: Tensor) -> Tensor:
         """Through a layer norm over the last axis."""
-        return relevance, None
+        return relevance
 
     def rms_norm(self, norm: Norm, relevance: Tensor) -> Tensor:
         """Through a root-mean-square norm over the last axis."""
         return relevance
 
+    @abstractmethod
     def settle(self, flow: Tensor, total: Tensor) -> Tensor:
         """What dense layers sent to one input together, made relevance of this total `[row]`."""
-        return flow
 
 
 # --- A product of one matrix a row with a vector a row, or with many at once --------------------
@@ -271,8 +278,6 @@ class RelevanceCounter:
     rows: int
     heads: dict[Site, Tensor] = field(default_factory=dict)
     cuts: list[Cut] = field(default_factory=list)
-    #: What biases kept between one layer's entrance and the next, `[row]`.
-    biases: list[Tensor] = field(default_factory=list)
     #: How many numbers the largest hidden state holds.
     size: int = 0
 
@@ -287,10 +292,9 @@ class RelevanceCounter:
         return step(tensor, [tensor, counter], lambda told: (told, self.by_row(told))), counter
 
     def enter(self, cut: Cut, like: Tensor) -> None:
-        """Begin a layer: what biases keep from here on is counted apart."""
+        """Begin a layer."""
         self.cuts.append(cut)
         self.size = max(self.size, like.numel())
-        self.biases.append(self.counter(like))
 
     def by_row(self, relevance: Tensor) -> Tensor:
         """Summed over everything but the rows, which may have been flattened with the tokens."""

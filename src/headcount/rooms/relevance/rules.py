@@ -1,7 +1,6 @@
-"""The four rules of relevance: what each kind of step of a network does with it.
+"""The three rules of relevance: what each kind of step of a network does with it.
 
 ============== ================================================================================
-``default``    ours, docs/decisions: what LRP-0 gives for sums, and choices for what is no sum
 ``ding``       the paper's text: Ding et al. 2017, as Voita et al. 2019, appendix A, give it
 ``z+``         Voita et al.'s program of June 2019: alpha = 1, beta = 0, eps = 1e-7
 ``alpha-beta`` their program of 2021: alpha = beta = 0.5, eps = 1e-5
@@ -23,78 +22,12 @@ from headcount.rooms.relevance.rule import (
     Dense,
     Norm,
     Rule,
-    WithBias,
     contracted,
     grouped,
     over,
     per_example,
     repeat_heads,
 )
-
-# --- The default --------------------------------------------------------------------------------
-# A norm's width and an attention map are constants of the example, an activation passes relevance
-# on, a product gives half to each side. A bias keeps its own share, and that share is counted.
-
-
-class Default(Rule):
-    """In proportion; norms' widths and attention weights constant; biases keep a share."""
-
-    name = "default"
-    promise = "inputs and biases together keep all of it"
-
-    def dense(self, layer: Dense, relevance: Tensor) -> WithBias:
-        """R_i = x_i sum_j W_ij R_j / y_j.
-
-        >>> layer = Dense(torch.tensor([1.0, 3.0]), torch.ones(2, 1), torch.tensor([4.0]),
-        ...               output=torch.tensor([8.0]))
-        >>> Default().dense(layer, torch.tensor([8.0]))
-        (tensor([1., 3.]), tensor([4.]))
-        """
-        share = over(relevance, layer.output)
-        kept = None if layer.bias is None else share * layer.bias
-        return layer.x * (share @ layer.weight.mT), kept
-
-    def pick(self, layer: Dense, relevance: Tensor) -> WithBias:
-        """The same for one output."""
-        share = over(relevance, layer.output)
-        kept = None if layer.bias is None else share * layer.bias
-        return layer.x * layer.weight * share[..., None], kept
-
-    def add(self, a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
-        """In proportion."""
-        return _in_proportion(a, b, relevance)
-
-    def pool(self, x: Tensor, axes: Sequence[int], relevance: Tensor) -> Tensor:
-        """In proportion."""
-        return x * over(relevance, x.sum(dim=list(axes), keepdim=True))
-
-    def shift(self, x: Tensor, constant: Tensor | float, relevance: Tensor) -> WithBias:
-        """The constant is a bias."""
-        share = over(relevance, x + constant)
-        return x * share, share * constant
-
-    def attention(self, call: Attending, relevance: Tensor) -> Sequence[Tensor | None]:
-        """To the values alone, under constant attention weights."""
-        v = repeat_heads(call.value, call.weights.shape[-3])
-        share = over(relevance, call.output)
-        return None, None, grouped(v * (call.weights.mT @ share), call.value.shape[-3])
-
-    def layer_norm(self, norm: Norm, relevance: Tensor) -> WithBias:
-        """With a constant width y = (x - mean x) gain / width + bias is a dense layer.
-
-        Through a root-mean-square norm the same thought gives R_x = R_y.
-        """
-        width = (norm.x.var(dim=-1, keepdim=True, correction=0) + norm.eps).sqrt()
-        share = over(relevance, norm.output)
-        slope = share * (norm.gain / width)
-        inputs = norm.x * (slope - slope.mean(dim=-1, keepdim=True))
-        return inputs, None if norm.bias is None else share * norm.bias
-
-
-def _in_proportion(a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
-    share = over(relevance, a + b)
-    return a * share, b * share
-
 
 # --- Voita et al.'s program of June 2019 --------------------------------------------------------
 # Every relevance is made positive and scaled so that its total is that of the relevance that came
@@ -107,25 +40,24 @@ class ZPlus(Rule):
     """Absolute values of a kept total; dense layers on one input settle as one."""
 
     name = "z+"
-    settles = True
     promise = "every cut keeps the total"
 
-    def dense(self, layer: Dense, relevance: Tensor) -> WithBias:
+    def dense(self, layer: Dense, relevance: Tensor) -> Tensor:
         """R_i = (x_i + eps) sum_j W+_ij R_j / z_j with W+ = max(W, eps), z = (x + eps) W+.
 
         The inputs themselves are not clipped, and the bias is left out; not settled yet.
         """
-        return _z_plus(layer.x, layer.weight, relevance), None
+        return _z_plus(layer.x, layer.weight, relevance)
 
     def settle(self, flow: Tensor, total: Tensor) -> Tensor:
         """Absolute values of the given total."""
         return _positive([flow], total)[0]
 
-    def pick(self, layer: Dense, relevance: Tensor) -> WithBias:
+    def pick(self, layer: Dense, relevance: Tensor) -> Tensor:
         """The same for one output, settled."""
         row = layer.weight[..., :, None]
         flow = _z_plus(layer.x[..., None, :], row, relevance[..., None, None])
-        return _positive([flow.squeeze(-2)], relevance)[0], None
+        return _positive([flow.squeeze(-2)], relevance)[0]
 
     def add(self, a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
         """In proportion, then positive and kept together."""
@@ -188,16 +120,17 @@ class Ding(ZPlus):
     """
 
     name = "ding"
+    lacks = ("a root-mean-square norm",)
 
-    def dense(self, layer: Dense, relevance: Tensor) -> WithBias:
+    def dense(self, layer: Dense, relevance: Tensor) -> Tensor:
         """See `ding_dense`; not settled yet."""
-        return ding_dense(layer.x, layer.weight, relevance), None
+        return ding_dense(layer.x, layer.weight, relevance)
 
-    def pick(self, layer: Dense, relevance: Tensor) -> WithBias:
+    def pick(self, layer: Dense, relevance: Tensor) -> Tensor:
         """The same for one output, settled."""
         parts = layer.x * layer.weight
         flow = parts * over(relevance, parts.sum(dim=-1))[..., None]
-        return _positive([flow], relevance)[0], None
+        return _positive([flow], relevance)[0]
 
     def add(self, a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
         """In proportion."""
@@ -216,6 +149,11 @@ class Ding(ZPlus):
     def attention(self, call: Attending, relevance: Tensor) -> Sequence[Tensor | None]:
         """See `ding_attention`."""
         return _positive(ding_attention(call, relevance), relevance)
+
+
+def _in_proportion(a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
+    share = over(relevance, a + b)
+    return a * share, b * share
 
 
 def ding_dense(x: Tensor, weight: Tensor, relevance: Tensor) -> Tensor:
@@ -265,10 +203,9 @@ class AlphaBeta(Rule):
     """Half by positive contributions, half by negative; dense layers on one input settle as one."""
 
     name = "alpha-beta"
-    settles = True
     promise = "every cut keeps the total of |R|"
 
-    def dense(self, layer: Dense, relevance: Tensor) -> WithBias:
+    def dense(self, layer: Dense, relevance: Tensor) -> Tensor:
         """R_i = sum_j R_j (0.5 z+_ij / sum z+_j + 0.5 z-_ij / sum z-_j), z_ij = x_i W_ij + b_j / n.
 
         Not settled yet.
@@ -278,25 +215,25 @@ class AlphaBeta(Rule):
             # The same by matrix products: the positive part of x W is x+ W+ + x- W-.
             xp, xm, wp, wm = (f(0) for one in (x, weight) for f in (one.clamp_min, one.clamp_max))
             up, down = (relevance * part for part in _halves(xp @ wp + xm @ wm, xp @ wm + xm @ wp))
-            return xp * (up @ wp.mT + down @ wm.mT) + xm * (up @ wm.mT + down @ wp.mT), None
+            return xp * (up @ wp.mT + down @ wm.mT) + xm * (up @ wm.mT + down @ wp.mT)
         rows, told = x.reshape(-1, x.shape[-1]), relevance.reshape(-1, relevance.shape[-1])
         flows = [
             _shared(rows[some, :, None] * weight + bias / weight.shape[0], told[some])
             for some in _chunks(len(rows), weight.numel())
         ]
-        return torch.cat(flows).reshape(x.shape), None
+        return torch.cat(flows).reshape(x.shape)
 
     def settle(self, flow: Tensor, total: Tensor) -> Tensor:
         """Scaled to the given total of |R|."""
         return _scaled_to(flow, total.reshape(-1, *[1] * (flow.dim() - 1)))
 
-    def pick(self, layer: Dense, relevance: Tensor) -> WithBias:
+    def pick(self, layer: Dense, relevance: Tensor) -> Tensor:
         """The same for one output, settled."""
         z = layer.x * layer.weight
         if layer.bias is not None:
             z = z + layer.bias[..., None] / z.shape[-1]
         flow = _by_parts(z, [-1], relevance[..., None])
-        return _scaled_to(flow, per_example(relevance[..., None].abs())), None
+        return _scaled_to(flow, per_example(relevance[..., None].abs()))
 
     def add(self, a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
         """The sum of |R| is kept over both together."""
@@ -320,7 +257,7 @@ class AlphaBeta(Rule):
         flows[2] = grouped(flows[2], call.value.shape[-3])
         return _kept_together(flows, relevance)
 
-    def layer_norm(self, norm: Norm, relevance: Tensor) -> WithBias:
+    def layer_norm(self, norm: Norm, relevance: Tensor) -> Tensor:
         """By the full Jacobian.
 
         As in the program, `eps` counts where the width is differentiated and not beside the
@@ -328,7 +265,7 @@ class AlphaBeta(Rule):
         """
         centred = norm.x - norm.x.mean(dim=-1, keepdim=True)
         spread = 0.0 if norm.bias is None else norm.bias / norm.x.shape[-1]
-        return _through_norm(norm, centred, 1.0, spread, relevance), None
+        return _through_norm(norm, centred, 1.0, spread, relevance)
 
     def rms_norm(self, norm: Norm, relevance: Tensor) -> Tensor:
         """The same for a norm that neither centres nor shifts."""
@@ -422,15 +359,19 @@ def _attention(
 
 # --- By name ------------------------------------------------------------------------------------
 
-RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Default, Ding, ZPlus, AlphaBeta)}
+RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Ding, ZPlus, AlphaBeta)}
 
 
 def rule_named(name: str) -> Rule:
-    """The rule of a name, or one sentence that lists them.
+    """The rule of a name, "extended" or as its authors have it; or one sentence that lists them.
 
-    >>> rule_named("z+").settles
-    True
+    >>> rule_named("z+").extended, rule_named("z+ extended").extended
+    (False, True)
     """
-    if name not in RULES:
-        raise UsageError(f"There is no relevance rule '{name}'; choose {', '.join(RULES)}.")
-    return RULES[name]()
+    first, _, more = name.partition(" ")
+    if first not in RULES or more not in ("", "extended"):
+        raise UsageError(
+            f"There is no relevance rule '{name}'; choose {', '.join(RULES)}, or one of them with "
+            "' extended' for blocks that the authors have no rule for."
+        )
+    return RULES[first](more == "extended")

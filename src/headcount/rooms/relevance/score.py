@@ -1,13 +1,15 @@
-"""Relevance: the share of a prediction that each head carries, by layer-wise propagation.
+"""Relevance and contribution: the share of a prediction that each head carries.
 
 Voita et al., ACL 2019, section 4 and appendix A: from the top-1 logit of every prediction back to
-what each head gave, as a share of its layer, then the mean over predictions.
+what each head gave, as a share of its layer, then the mean over predictions. Relevance goes back by
+the rules of the paper, contribution by gradient times activation (`contribution.py`).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,6 +26,7 @@ from headcount.importance import Arrays, BatchWork, Measure, Score, ScoreOptions
 from headcount.models import Anatomy, Subject, check_finite, enough_memory
 from headcount.records import STACKS, Column, Engine, EngineOptions, HeadTable, Journal
 from headcount.rooms.labels import HeadTask, Similarity, embed
+from headcount.rooms.relevance.contribution import Straightened, straightened
 from headcount.rooms.relevance.propagate import (
     Flow,
     LogitInputs,
@@ -66,7 +69,7 @@ class Start:
     output: Tensor
     starts: Tensor
     counted: Tensor
-    ledger: RelevanceCounter
+    ledger: RelevanceCounter | None
     rows: int = 1
     weights: Tensor | float = 1.0
 
@@ -137,7 +140,7 @@ def check_predictions(given: int | str | None, convention: str, per: Per) -> int
 
 
 #: Runs a batch under a tracing, and says where its relevance starts.
-Explain = Callable[[Tracing, Batch], Start]
+Explain = Callable[[Tracing | Straightened, Batch], Start]
 
 
 def check_per(per: str) -> Per:
@@ -177,7 +180,7 @@ def explaining(subject: Subject, task: tasks.Task, draw: Draw | None = None) -> 
         raise UsageError(explanation_target(task))
 
 
-def _words(tracing: Tracing, batch: Batch, words: LogitInputs, draw: Draw) -> Start:
+def _words(tracing: Tracing | Straightened, batch: Batch, words: LogitInputs, draw: Draw) -> Start:
     """One start for each labelled place of a row, or for each that is drawn."""
 
     def run() -> Tensor:
@@ -207,7 +210,7 @@ def _places(predicted: Tensor) -> tuple[Tensor, Tensor]:
     return order[:, : there.shape[1]], there
 
 
-def _logits(tracing: Tracing, batch: Batch, task: HeadTask) -> Start:
+def _logits(tracing: Tracing | Straightened, batch: Batch, task: HeadTask) -> Start:
     """One start a row: the class that is chosen, or the number."""
     subject = tracing.subject
     output, ledger = tracing.forward(
@@ -217,7 +220,7 @@ def _logits(tracing: Tracing, batch: Batch, task: HeadTask) -> Start:
     return Start(output, chosen[None].to(output.dtype), _all(len(batch), output), ledger)
 
 
-def _cosines(tracing: Tracing, batch: Batch) -> Start:
+def _cosines(tracing: Tracing | Straightened, batch: Batch) -> Start:
     """One start a pair: the terms of the cosine, half to each side."""
     output, ledger = tracing.forward(lambda: embed(tracing.subject, batch), 2 * len(batch))
     pairs = output.detach().unflatten(0, (-1, 2))
@@ -234,18 +237,18 @@ def _all(rows: int, beside: Tensor) -> Tensor:
 
 
 def flow_arrays(flow: Flow, start: Start) -> Arrays:
-    """Of all predictions of a batch, cut by cut: what came through, what biases kept, what is lost.
+    """Of all predictions of a batch, cut by cut: what came through, and what is lost.
 
-    `flow` is `[cut, 3]`: two sums, and the largest loss of one prediction as a share of the |R|
-    that was sent; `places` is `[cut, 2]`, stack and layer; `sent` is the total of all starts.
+    `flow` is `[cut, 2]`: a sum, and the largest loss of one prediction as a share of the |R| that
+    was sent; `places` is `[cut, 2]`, stack and layer; `sent` is the total of all starts.
     """
     counted = start.counted.double()
     standing = counted * start.weights
     mass = start.starts.flatten(2).abs().sum(dim=2).double()
-    through, biases, sent = flow.through.double(), flow.biases.double(), flow.sent.double()
-    lost = (through + biases - sent[..., None]).abs() / mass.where(mass > 0, 1.0)[..., None]
-    summed = [(part * standing[..., None]).sum(dim=(0, 1)) for part in (through, biases)]
-    rows = torch.stack([*summed, (lost * counted[..., None]).amax(dim=(0, 1))], dim=-1)
+    through, sent = flow.through.double(), flow.sent.double()
+    lost = (through - sent[..., None]).abs() / mass.where(mass > 0, 1.0)[..., None]
+    summed = (through * standing[..., None]).sum(dim=(0, 1))
+    rows = torch.stack([summed, (lost * counted[..., None]).amax(dim=(0, 1))], dim=-1)
     places = [(STACKS.index(stack), layer) for stack, layer in flow.places]
     return {
         "flow": rows.cpu().numpy(),
@@ -266,16 +269,13 @@ class FlowSums:
         self.sent += float(found["sent"])
         for (stack, layer), row in zip(found["places"].tolist(), found["flow"], strict=True):
             place = (STACKS[stack], layer)
-            old = self.sums.get(place, np.zeros(3))
-            self.sums[place] = np.array([*(old + row)[:2], max(old[2], row[2])])
+            old = self.sums.get(place, np.zeros(2))
+            self.sums[place] = np.array([old[0] + row[0], max(old[1], row[1])])
 
     def frame(self) -> pd.DataFrame:
-        """A row a layer: what of the relevance sent reaches it, stays in biases, or is lost."""
-        rows = [
-            (*place, row[0] / self.sent, row[1] / self.sent, row[2])
-            for place, row in self.sums.items()
-        ]
-        return pd.DataFrame(rows, columns=["stack", "layer", "through", "biases", "worst_loss"])
+        """A row a layer: what of the relevance sent reaches it, or is lost."""
+        rows = [(*place, row[0] / self.sent, row[1]) for place, row in self.sums.items()]
+        return pd.DataFrame(rows, columns=["stack", "layer", "through", "worst_loss"])
 
     def in_words(self, promise: str) -> str:
         """One sentence on what was kept."""
@@ -283,8 +283,7 @@ class FlowSums:
         lowest = frame.iloc[0]
         kept = f"a prediction loses at most {frame['worst_loss'].max():.1e} of it at any layer"
         there = f"{lowest.through:.0%} reaches {lowest.stack}.{int(lowest.layer)}"
-        biases = f" and {lowest.biases:.0%} stays in biases" if abs(lowest.biases) >= 0.005 else ""
-        return f"Relevance ({promise}): {kept}; {there}{biases}."
+        return f"Relevance ({promise}): {kept}; {there}."
 
 
 # --- Relevance of heads as shares of their layer, one prediction at a time ----------------------
@@ -350,8 +349,19 @@ RELEVANCE = Column(
     format=".3f",
 )
 
+CONTRIBUTION = replace(
+    RELEVANCE,
+    name="contribution",
+    meaning="The head's share of what its layer adds to a prediction: gradient times activation "
+    "with attention, norms and gates held fixed.",
+    paper="",
+    more="larger share",
+)
+
 #: The rule of each convention; the program of 2021 is the rule "alpha-beta".
-RULE_OF = {"headcount": "default", "paper": "ding", "code": "z+"}
+RULE_OF = {"headcount": "z+", "paper": "ding", "code": "z+"}
+#: What relevance was by default in version 1, and in whose name it is measured today.
+_OLD_RULE = "default"
 
 
 def relevance(
@@ -370,15 +380,16 @@ def relevance(
     """Score every head by its share of the relevance of its layer, with an interval over examples.
 
     Shares of one layer of a stack sum to 1. `task` may also be a corpus, which is then translated,
-    gone on with, filled in or compared in pairs, whatever the model does. `rule` is "default"
-    (ours, for any block), "ding" (the paper's text), "z+" (the authors' program of 2019) or
-    "alpha-beta" (of 2021); without one the convention chooses. `per="step"` explains every
-    prediction by itself, as the paper does; "sentence" sends one backward from the sum of a text's
-    predictions, which is an approximation. Of a text with more, `predictions` are explained, drawn
-    by the `seed`: 8, or all of them ("all"; the default of the papers' conventions). Each stands
-    for those not drawn, so that shares are as right on average; intervals hold the draw, and a
-    remark says what it adds. `details["relevance_flow"]` and a remark tell how much relevance was
-    kept on the way.
+    gone on with, filled in or compared in pairs, whatever the model does. `rule` is "z+" (the
+    authors' program of 2019), "ding" (the paper's text, the convention "paper") or "alpha-beta"
+    (the program of 2021). A model with blocks that the rule's authors did not have is refused with
+    the reason; "z+ extended" gives half of a product to each side and passes a root-mean-square
+    norm over. `per="step"` explains every prediction by itself, as the paper does; "sentence" sends
+    one backward from the sum of a text's predictions, which is an approximation. Of a text with
+    more, `predictions` are explained, drawn by the `seed`: 8, or all of them ("all"; the default of
+    the papers' conventions). Each stands for those not drawn, so that shares are as right on
+    average; intervals hold the draw, and a remark says what it adds. `details["relevance_flow"]`
+    and a remark tell how much relevance was kept on the way.
 
     >>> from headcount import tasks
     >>> from headcount.models.loading import load
@@ -386,35 +397,57 @@ def relevance(
     >>> relevance(load("translator", device="cpu"), task)
     HeadTable(144 heads: enc 48, dec 48, cross 48; 1 column: relevance)
     """
-    task = tasks.natural_task(subject, task)
     if convention not in RULE_OF:
         raise UsageError(f"There is no convention '{convention}'; choose {', '.join(RULE_OF)}.")
-    name = rule_named(rule).name if rule is not None else RULE_OF[convention]
-    drawn = Draw(check_predictions(predictions, convention, check_per(per)), seed or 0)
-    work = _Work(subject, task, convention, name, check_per(per), drawn)
-    explanation_target(task)
-    task.check(subject)
-    done = BatchWork(
-        "relevance",
-        subject,
-        partial(_measuring, task=task, rule=work.rule, per=work.per, draw=drawn),
-        len(task),
-        {"convention": convention, "batch_size": batch_size, **work.settings},
-        journal,
-        engine,
-    )
-    return work.run(done, task.batches(subject, batch_size))
+    name = RULE_OF[convention] if rule is None else rule
+    rule_named(name)
+    most = check_predictions(predictions, convention, check_per(per))
+    work = _Work(
+        subject, tasks.natural_task(subject, task), convention, name, check_per(per),
+        Draw(most, seed or 0),
+    )  # fmt: skip
+    return work.explained(batch_size, journal, engine)
+
+
+def contribution(
+    subject: Subject,
+    task: Any,
+    *,
+    per: str = "step",
+    predictions: int | str | None = None,
+    batch_size: int = 16,
+    seed: int | None = None,
+    journal: Journal | None = None,
+    engine: Engine | EngineOptions | str | None = None,
+) -> HeadTable:
+    """Score every head by its share of what its layer contributes, of any model with attention.
+
+    The share is of gradient times activation, with attention, norms and gates held fixed; see
+    `contribution.py`, and `relevance` for the options.
+
+    >>> from headcount import tasks
+    >>> from headcount.models.loading import load
+    >>> task = tasks.translation([("Rain fell.", "Regen fiel."), ("It rained.", "Es regnete.")])
+    >>> contribution(load("translator", device="cpu"), task)
+    HeadTable(144 heads: enc 48, dec 48, cross 48; 1 column: contribution)
+    """
+    most = check_predictions(predictions, "headcount", check_per(per))
+    work = _Work(
+        subject, tasks.natural_task(subject, task), "headcount", None, check_per(per),
+        Draw(most, seed or 0),
+    )  # fmt: skip
+    return work.explained(batch_size, journal, engine)
 
 
 @contextmanager
 def _measuring(
-    subject: Subject, task: tasks.Task, rule: str, per: Per, draw: Draw
+    subject: Subject, task: tasks.Task, rule: str | None, per: Per, draw: Draw
 ) -> Iterator[Measure]:
     """Within the block, a function that gives shares and flow of a batch."""
     with (
         enough_memory(subject),
-        in_double(subject) if rule_named(rule).settles else nullcontext(),
-        traced(subject, rule_named(rule)) as tracing,
+        nullcontext() if rule is None else in_double(subject),
+        straightened(subject) if rule is None else traced(subject, rule_named(rule)) as tracing,
         explaining(subject, task, draw) as explain,
     ):
 
@@ -422,8 +455,9 @@ def _measuring(
             check_ids(subject, batch.inputs)
             start = explain(tracing, batch)
             start = start if per == "step" else start.together()
-            found = tracing.back(start.output, start.starts, start.ledger)
-            return head_shares(subject, found, start) | flow_arrays(found.flow, start)
+            found = tracing.back(start.output, start.starts, start.ledger)  # type: ignore[arg-type]
+            flow = {} if found.flow is None else flow_arrays(found.flow, start)
+            return head_shares(subject, found, start) | flow
 
         yield measure
 
@@ -451,30 +485,53 @@ def in_double(subject: Subject) -> Iterator[None]:
 
 @dataclass
 class _Work(ScoreWork):
-    """A relevance score under way."""
+    """A score of shares under way; without a rule it is contribution."""
 
-    rule: str
+    rule: str | None
     per: Per
     draw: Draw
     flow: FlowSums = field(default_factory=FlowSums, init=False)
     #: The summed variance of the draw by head, and how many predictions were explained.
     error: Any = field(default=0.0, init=False)
-    explained: int = field(default=0, init=False)
+    explained_count: int = field(default=0, init=False)
+
+    @property
+    def column(self) -> Column:
+        """What is filled."""
+        return CONTRIBUTION if self.rule is None else RELEVANCE
+
+    def explained(
+        self, batch_size: int, journal: Journal | None, engine: Engine | EngineOptions | str | None
+    ) -> HeadTable:
+        """Measure all batches of the task."""
+        explanation_target(self.task)
+        self.task.check(self.subject)
+        done = BatchWork(
+            self.column.name,
+            self.subject,
+            partial(_measuring, task=self.task, rule=self.rule, per=self.per, draw=self.draw),
+            len(self.task),
+            {"convention": self.convention, "batch_size": batch_size, **self.settings},
+            journal,
+            engine,
+        )
+        return self.run(done, self.task.batches(self.subject, batch_size))
 
     @property
     def settings(self) -> dict[str, Any]:
         """What the figures depend on."""
         drawn = {"seed": self.draw.seed} if self.draw.most else {}
-        about = {"rule": self.rule, "per": self.per, "predictions": self.draw.most or "all"}
-        return about | drawn
+        about = {"per": self.per, "predictions": self.draw.most or "all", **drawn}
+        return about if self.rule is None else {"rule": self.rule, **about}
 
     def add(self, number: int, batch: Batch, found: Arrays) -> None:
         """Take in one batch."""
         self.seen.update(batch.index)
         self.sums.add(batch.index, found["shares"], found["counts"])
-        self.flow.add(found)
+        if self.rule is not None:
+            self.flow.add(found)
         self.error = self.error + found["error"].sum(axis=0)
-        self.explained += int(found["explained"].sum())
+        self.explained_count += int(found["explained"].sum())
 
     def table(self) -> HeadTable:
         """What has been found so far."""
@@ -486,23 +543,27 @@ class _Work(ScoreWork):
                 "backward a prediction."
             )
         total = self.sums.statistics(absolute=False)[..., 1].sum(axis=0)
-        if self.explained < round(float(total.max())):
+        if self.explained_count < round(float(total.max())):
             errors = np.sqrt(self.error) / total.clip(1)
-            adds = f"a standard error of at most {errors.max():.2g}"
+            adds = f"adds a standard error of at most {errors.max():.2g}"
+            adds = adds if self.draw.most > 1 else "adds an error"
             said.append(
                 f"At most {self.draw.most} predictions of a text are explained, "
-                f"{self.explained:,} of {total.max():,.0f} (all: predictions='all'). The draw adds "
-                f"{adds if self.draw.most > 1 else 'an error'}, which the intervals hold."
+                f"{self.explained_count:,} of {total.max():,.0f} (all: predictions='all'). "
+                f"The draw {adds}, which the intervals hold."
             )
-        said.append(self.flow.in_words(rule_named(self.rule).promise))
+        details = {}
+        if self.rule is not None:
+            said.append(self.flow.in_words(rule_named(self.rule).promise))
+            details["relevance_flow"] = self.flow.frame()
         shares = zip(self.subject.heads, value, strict=True)
         missing = sorted({head.stack for head, share in shares if np.isnan(share)})
         return self.column_table(
-            RELEVANCE,
+            self.column,
             (value, low, np.minimum(high, 1)),
             said,
-            [f"{stack}: no relevance reaches it in this task" for stack in missing],
-            details={"relevance_flow": self.flow.frame()},
+            [f"{stack}: no {self.column.name} reaches it in this task" for stack in missing],
+            details=details,
         )
 
 
@@ -511,7 +572,32 @@ class RelevanceScore(Score):
 
     column, takes, per = RELEVANCE, ("per", "rule", "predictions"), get_args(Per)
 
+    def filled(self, own: Mapping[str, Any]) -> str:
+        """Under its old rule it is contribution, and says so."""
+        return (CONTRIBUTION if own.get("rule") == _OLD_RULE else RELEVANCE).name
+
     def compute(self, subject: Subject, task: tasks.Task, options: ScoreOptions) -> HeadTable:
         """See `relevance`."""
+        if options.own.get("rule") == _OLD_RULE:
+            warnings.warn(
+                "rule='default' of relevance is the score contribution now; write "
+                "by='contribution'.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            own = {key: one for key, one in options.own.items() if key != "rule"}
+            return ContributionScore().compute(subject, task, replace(options, own=own))
         shared = options.shared("convention", "batch_size", "seed", "journal", "engine")
         return relevance(subject, task, **shared)
+
+
+class ContributionScore(Score):
+    """Contribution among the scores of the registry."""
+
+    column, takes, per = CONTRIBUTION, ("per", "predictions"), get_args(Per)
+
+    def compute(self, subject: Subject, task: tasks.Task, options: ScoreOptions) -> HeadTable:
+        """See `contribution`."""
+        return contribution(
+            subject, task, **options.shared("batch_size", "seed", "journal", "engine")
+        )

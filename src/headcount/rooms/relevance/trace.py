@@ -63,17 +63,10 @@ def _dense(tracer: Tracer, x: Tensor, weight: Tensor, bias: Tensor | None) -> Te
     inputs, rule, ledger = x.detach(), tracer.rule, tracer.ledger
     output = functional.linear(inputs, weight.mT, bias)
     layer = Dense(inputs, weight, bias, output)
-    if not rule.settles:
-
-        def share(told: Tensor) -> Sequence[Tensor | None]:
-            found, kept = rule.dense(layer, told)
-            return found, _counted(ledger, kept)
-
-        return step(output, [x, ledger.biases[-1]], share)
     fanned, total = tracer.fanned(x)
 
     def flow(told: Tensor) -> Sequence[Tensor | None]:
-        return rule.dense(layer, told)[0], ledger.by_row(told.abs())
+        return rule.dense(layer, told), ledger.by_row(told.abs())
 
     return step(output, [fanned, total], flow)
 
@@ -83,8 +76,8 @@ def add(tracer: Tracer, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
     if carries(a) and carries(b):
         return _sum_of(tracer, a, b, alpha)
     if carries(a):
-        return _shifted(tracer, a, alpha * b)
-    return _shifted(tracer, b, a, alpha)
+        return _shifted(a, alpha * b)
+    return _shifted(b, a, alpha)
 
 
 def subtract(tracer: Tracer, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
@@ -102,15 +95,9 @@ def _sum_of(tracer: Tracer, a: Tensor, b: Tensor, alpha: float) -> Tensor:
     return step(first + second, [a, b], share)
 
 
-def _shifted(tracer: Tracer, x: Tensor, constant: Any, alpha: float = 1) -> Tensor:
-    rule, ledger = tracer.rule, tracer.ledger
+def _shifted(x: Tensor, constant: Any, alpha: float = 1) -> Tensor:
     inputs = x.detach() * alpha if alpha != 1 else x.detach()
-
-    def share(told: Tensor) -> Sequence[Tensor | None]:
-        found, kept = rule.shift(inputs, constant, told)
-        return summed_to(found, inputs.shape), _counted(ledger, kept)
-
-    return step(inputs + constant, [x, ledger.biases[-1]], share)
+    return step(inputs + constant, [x], lambda told: (summed_to(told, inputs.shape),))
 
 
 def multiply(tracer: Tracer, a: Any, b: Any) -> Tensor:
@@ -118,6 +105,7 @@ def multiply(tracer: Tracer, a: Any, b: Any) -> Tensor:
     if not (carries(a) and carries(b)):
         x, factor = (a, b) if carries(a) else (b, a)
         return _scaled(x, factor, x.detach() * factor)
+    tracer.rule.check("a product of two activations", tracer.name)
     first, second = a.detach(), b.detach()
 
     def share(told: Tensor) -> Sequence[Tensor]:
@@ -172,16 +160,11 @@ def layer_norm(
     """`functional.layer_norm` over the last axis."""
     if len(normalized_shape) != 1:
         raise _refused("a layer norm over several axes")
-    inputs, rule, ledger = x.detach(), tracer.rule, tracer.ledger
+    inputs = x.detach()
     output = functional.layer_norm(inputs, normalized_shape, weight, bias, eps)
     gain = torch.ones_like(inputs[..., :1]) if weight is None else weight
     norm = Norm(inputs, gain, output, bias, eps)
-
-    def share(told: Tensor) -> Sequence[Tensor | None]:
-        found, kept = rule.layer_norm(norm, told)
-        return found, _counted(ledger, kept)
-
-    return step(output, [x, ledger.biases[-1]], share)
+    return step(output, [x], lambda told: (tracer.rule.layer_norm(norm, told),))
 
 
 def rms_norm(
@@ -192,6 +175,7 @@ def rms_norm(
     eps: float | None = None,
 ) -> Tensor:
     """`functional.rms_norm` over the last axis."""
+    tracer.rule.check("a root-mean-square norm", tracer.name)
     inputs = x.detach()
     output = functional.rms_norm(inputs, normalized_shape, weight, eps)
     gain = torch.ones_like(inputs[..., :1]) if weight is None else weight
@@ -207,13 +191,9 @@ def _activation(function: Callable[..., Tensor]) -> Operation:
     return passed
 
 
-def _counted(ledger: Any, kept: Tensor | None) -> Tensor | None:
-    return None if kept is None else ledger.by_row(kept)
-
-
 def _refused(what: str) -> UnsupportedModel:
     return UnsupportedModel(
-        f"The model has {what}, which no relevance rule covers; use another score, e.g. gradient."
+        f"The model has {what}, which no relevance rule covers; use the score contribution."
     )
 
 
@@ -277,7 +257,7 @@ class Tracer(TorchFunctionMode):
         super().__init__()
         self.rule = rule
         self.ledger = ledger
-        self._name = name
+        self.name = name
         self._fans: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
 
     def __torch_function__(
@@ -292,8 +272,8 @@ class Tracer(TorchFunctionMode):
         made = func(*args, **kwargs)
         if func not in MOVES and carries(made):
             raise UnsupportedModel(
-                f"{self._name} calls {resolve_name(func) or func}, which no relevance rule covers; "
-                "use another score, e.g. gradient."
+                f"{self.name} calls {resolve_name(func) or func}, which no relevance rule covers; "
+                "use the score contribution."
             )
         return made
 
@@ -347,6 +327,7 @@ def met(model: nn.Module, rule: Rule) -> Iterator[None]:
 def _share(module: nn.Module, rule: Rule, x: Tensor, output: Tensor) -> Share:
     if is_activation(module):
         return lambda told: (told,)
+    rule.check("a root-mean-square norm", type(module).__name__)
     # What the norm multiplies by, whatever it calls it: its answer to ones.
     with torch.no_grad():
         gain: Tensor = (
@@ -358,7 +339,7 @@ def _share(module: nn.Module, rule: Rule, x: Tensor, output: Tensor) -> Share:
     if not torch.allclose(expected, output.float(), rtol=0, atol=0.05 * float(scale) + 1e-6):
         raise UnsupportedModel(
             f"{type(module).__name__} is no root-mean-square norm with a gain, and no relevance "
-            "rule covers it; use another score, e.g. gradient."
+            "rule covers it; use the score contribution."
         )
     norm = Norm(x, gain, output)
     return lambda told: (rule.rms_norm(norm, told),)

@@ -162,7 +162,7 @@ def _typst(text: str) -> str:
 
 # --- All that a run knows of one head -------------------------------------------------------------
 
-_MEASURES = ("ablation", "gradient", "relevance")
+_MEASURES = ("ablation", "gradient", "contribution", "relevance")
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,1 +1,0 @@
-"""How far relevance by each rule agrees with what happens when a head is shut."""
