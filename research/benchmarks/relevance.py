@@ -141,7 +141,8 @@ def measured(ways: dict[str, Work], what: str, rounds: int) -> dict[str, Any]:
 def main(rounds: int = ROUNDS, rule: str = "none") -> None:
     torch.set_num_threads(2)
     result = {
-        "what": f"contribution (or relevance by the rule {rule}) of all heads against forward and backward, 2 threads",
+        "what": f"contribution of all heads (or relevance, by the rule {rule}) against forward "
+        "and backward, 2 threads",
         "cases": {
             "minilm": measured(*minilm(rule), rounds),
             "translator": measured(*translator(rule), rounds),

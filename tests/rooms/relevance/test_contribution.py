@@ -118,6 +118,6 @@ def test_a_stored_run_is_read_as_what_it_was(tmp_path: Path) -> None:
 
 def test_contribution_has_no_rule() -> None:
     task = tasks.translation(PAIRS[:2], metric="loss")
-    with pytest.raises(UsageError, match="rule is 'z.', an option of relevance"):
+    with pytest.raises(UsageError, match=r"rule is .z\+., an option of relevance"):
         hc.score(translator(), task, by="contribution", rule="z+")
     assert hc.score(writer(), tasks.lm(ENGLISH[:2]), by="contribution").names == ["contribution"]

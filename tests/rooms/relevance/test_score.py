@@ -310,7 +310,7 @@ def test_a_block_that_the_authors_did_not_have_is_refused() -> None:
     task = tasks.lm(ENGLISH[:1])
     with pytest.raises(UnsupportedModel, match=r"'z\+' has no definition for a root-mean-square"):
         relevance(writer("llama"), task)
-    with pytest.raises(UnsupportedModel, match="for a root.*contribution, or rule="):
+    with pytest.raises(UnsupportedModel, match=r"for a root.*contribution, or rule="):
         relevance(writer("llama"), task, rule="alpha-beta")
     assert relevance(writer("llama"), task, rule="ding extended").frame["relevance"].notna().all()
 
