@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -77,12 +77,15 @@ class ScoreArguments:
     predictions: str | None = _way(
         None, "N", "shares: how many predictions of a text are explained, drawn by --seed; all."
     )
+    restrict: str | None = _way(
+        None, "FIRST+LAST", "restriction: the tokens that a head may still see, e.g. 16+240."
+    )
 
     @property
     def how(self) -> dict[str, Any]:
         """What is of one score or another."""
-        keys = ("per", "normalize", "mode", "unit", "metric", "rule", "predictions")
-        return {key: getattr(self, key) for key in keys}
+        own = [one.name for one in fields(self) if one.metadata.get("key_of") == "scoring"]
+        return {key: getattr(self, key) for key in own}
 
     def check(self, target: RunArguments) -> None:
         """Refuse, before anything is read or loaded, what cannot go together."""
@@ -108,8 +111,8 @@ class ScoreArguments:
 
     def _check_knockout(self, target: RunArguments) -> None:
         """Knock-outs take sets of heads, from --shut or from the verdicts of a run."""
-        for key in ("per", "normalize", "unit", "rule", "predictions"):
-            if getattr(self, key) is not None:
+        for key, value in self.how.items():
+            if value is not None and key not in ("mode", "metric"):
                 raise UsageError(f"--scoring {key} is no option of --by {KNOCKOUT}; leave it out.")
         if self.shut is None and target.out is None:
             raise UsageError(

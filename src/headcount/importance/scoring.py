@@ -127,6 +127,7 @@ def score(
     metric: str | None = None,
     rule: str | None = None,
     predictions: int | str | None = None,
+    restrict: Any = None,
     convention: str = "headcount",
     batch_size: int = 16,
     limit: int | None = None,
@@ -140,7 +141,8 @@ def score(
     "confidence", measured on the task's texts where the table has none, or several of these.
     `per` and `normalize` are options of the gradient; `mode`, `unit` and `metric` of ablation,
     whose default metric is the teacher-forced loss; `rule` of relevance, `per` and `predictions`
-    (explained of a text: a number or "all") of relevance and contribution.
+    (explained of a text: a number or "all") of relevance and contribution; `restrict`, the first
+    and the last tokens that are seen, of "restriction".
 
     With a `run`, the path of a directory, the columns join what is there, unless `replace` starts
     its table anew; `compare` also writes how far its scores agree (agreement.parquet). Every
@@ -163,7 +165,8 @@ def score(
     _check_call(subject, task)
     names, where = read_names(by), engine_of(engine)
     given = {"per": per, "normalize": normalize, "mode": mode, "unit": unit, "metric": metric}
-    options = options_by_score(names, given | {"rule": rule, "predictions": predictions})
+    given |= {"rule": rule, "predictions": predictions, "restrict": restrict}
+    options = options_by_score(names, given)
     task = task if limit is None else task.limit(limit, seed)
     with _opened(run) as kept:
         work = _Work(subject, task, table, kept)
