@@ -119,7 +119,7 @@ class WindowLayer(DynamicLayer):
         self.keys = self.values = None
 
 
-def attend(
+def attend_split(
     module: Any, query: Tensor, key: Any, value: Any, attention_mask: Any, **kwargs: Any
 ) -> tuple[Tensor, None]:
     """Scaled dot products of full heads as they are, of restricted ones with what they keep."""
@@ -194,7 +194,7 @@ def _near(
 
 # --- Models that attend so ----------------------------------------------------------------------
 
-AttentionInterface.register(NAME, attend)
+AttentionInterface.register(NAME, attend_split)
 AttentionMaskInterface.register(NAME, sdpa_mask)
 
 
