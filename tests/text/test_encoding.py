@@ -247,6 +247,20 @@ def test_batches_are_sorted_by_length_and_say_who_is_who() -> None:
             assert side.ids[row][side.real[row]].tolist() == expected
 
 
+def test_of_a_translation_the_longer_text_says_where_it_comes() -> None:
+    """One short on one side alone is not put to short ones, whose padding it would make."""
+    tokenizer = BUILDERS["marian"]()
+    pairs = [("Rain.", "Regen."), ("Rain.", "Regen fiel. " * 4), ("Rain fell. " * 4, "Regen.")]
+    encoded = encode(
+        [*pairs, pairs[0]],
+        tokenizer,
+        stacks=ALL,
+        intake=intake_of(model_for("marian", tokenizer)),
+        batch_size=2,
+    )
+    assert [sorted(batch.index) for batch in encoded] == [[1, 2], [0, 3]]
+
+
 def test_without_sorting_the_order_is_the_corpus() -> None:
     encoded = encode(ENGLISH, wordpiece(), stacks={"enc"}, batch_size=3, sort=False)
     assert [batch.index for batch in encoded] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]

@@ -299,7 +299,7 @@ class Translation(TokenTask):
             raise refuse(subject, self.needs)
 
     def encode(self, subject: Subject, batch_size: int) -> Encoded:
-        """Sources and targets, longest sources first; labels are in."""
+        """Sources and targets, longest first; labels are in."""
         return self.encoded(self.examples, subject, batch_size)
 
     def answer(self, subject: Subject, batch: Batch) -> Any:

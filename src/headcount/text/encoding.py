@@ -329,9 +329,13 @@ def _name(index: int, item: Item, corpus: str) -> str:
     return f"Item {index + 1} of {corpus}{line}"
 
 
-def _length(example: EncodedExample) -> tuple[int, ...]:
-    """Longest first, so that a batch that does not fit in memory shows at once."""
-    return tuple(-len(row.ids) for row in example.rows)
+def _length(example: EncodedExample) -> tuple[int, int]:
+    """Longest first, so that a batch that does not fit in memory shows at once.
+
+    Of a pair the longer text counts: each side is padded to its longest.
+    """
+    lengths = [len(row.ids) for row in example.rows]
+    return -max(lengths), -sum(lengths)
 
 
 def _groups(items: Iterable[T], size: int) -> Iterator[list[T]]:
