@@ -13,6 +13,7 @@ import argparse
 import json
 import lzma
 import os
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.stats import rankdata
+from transformers import AutoModelForCausalLM
 
 import headcount as hc
 from headcount import tasks
@@ -30,7 +32,7 @@ from headcount.errors import StatsError
 from headcount.importance import sets, sweep
 from headcount.pruning.curve import loss_bounds
 from headcount.records import Head, provenance
-from headcount.rooms.window import SHOWN, restrictable
+from headcount.rooms.window import SHOWN, restrictable, save_windowed
 from headcount.rooms.window.planning import Judge, Unit, largest_share, lookup, needle, repeated
 from headcount.rooms.window.restricting import SIMPSON, Window, path_slopes, read_window
 from headcount.stats import Floats
@@ -62,7 +64,7 @@ class Case:
 
 
 CASES = {
-    "smollm2": Case("smollm2", "4+44", 384, (12, 4), (6, 4), (24, 20), 8),
+    "smollm2": Case("smollm2", "4+44", 384, (8, 3), (4, 2), (16, 14), 8),
     "smollm2-1k": Case(
         "smollm2", "16+240", 1024, (8, 3), (4, 2), (14, 12), 14, shares=(2 / 3, 1 / 2),
         others=("random",),
@@ -113,7 +115,7 @@ def lm_of(
 def retrieval(texts: Sequence[str], pages: int, **how: Any) -> list[Task]:
     """All three: `pages` of needles, half as many lookups, and a third of repeats."""
     plain = {key: value for key, value in how.items() if key != "asked"}
-    half, third = max(pages // 2, 1), max(pages // 3, 1)
+    half, third = max(pages // 2, 1), max(pages // 3, min(pages // 2, 6), 1)
     lines = lookup(texts, pages=half, **how)
     return [needle(texts, pages=pages, **how), lines, repeated(texts, pages=third, **plain)]
 
@@ -177,7 +179,7 @@ def worths(
     }
 
 
-OURS = ("path share", "slope share", "path rank", "path and slope")
+OURS = ("path share", "path and slope")
 
 
 def nearest(worth: Floats, count: int, units: Sequence[Unit]) -> list[Head]:
@@ -313,11 +315,60 @@ def truth(case: Case, data: Path, kept: dict[str, Any], save: Callable[[], None]
                 save()
 
 
+# --- Memory and time of generate() ----------------------------------------------------------------
+
+
+def generated(case: Case, data: Path, kept: dict[str, Any], save: Callable[[], None]) -> None:
+    """Bytes that caches hold and seconds that steps take, whole and with half of the groups."""
+    subject = hc.load(case.model, dtype=case.dtype, device="cpu")
+    window, units = read_window("16+240"), restrictable(subject)
+    worth = worths(kept["costs"], kept["cheap"], units)[kept["order"]]
+    heads = nearest(worth, len(units) // 2, units)
+    texts = " ".join(documents(data, ("train",), 1))
+    tokenizer: Any = subject.tokenizer
+    ids = tokenizer(texts, return_tensors="pt")["input_ids"]
+    with tempfile.TemporaryDirectory() as folder:
+        place = save_windowed(subject, heads, window, Path(folder, "near"))
+        near = AutoModelForCausalLM.from_pretrained(
+            place, trust_remote_code=True, dtype=subject.dtype
+        ).eval()
+        for length in (1024, 2048, 4096):
+            there = kept.setdefault("generate", {}).setdefault(str(length), {})
+            for name, model in (("whole", subject.model), ("half near", near)):
+                if name not in there:
+                    there[name] = timed(model, ids[:, :length])
+                    save()
+                    print(length, name, there[name], flush=True)
+
+
+def timed(model: Any, ids: torch.Tensor) -> dict[str, float]:
+    """One prefill and 16 steps: seconds, and what the cache holds after them."""
+    with torch.no_grad():
+        begun = time.perf_counter()
+        out = model(ids, logits_to_keep=1)
+        prefill, steps = time.perf_counter() - begun, []
+        for _ in range(16):
+            begun = time.perf_counter()
+            last = out.logits[:, -1:].argmax(-1)
+            out = model(last, past_key_values=out.past_key_values)
+            steps.append(time.perf_counter() - begun)
+    held = 0
+    for layer in out.past_key_values.layers:
+        for name in ("keys", "values", "near_keys", "near_values"):
+            one = getattr(layer, name, None)
+            held += 0 if one is None else one.numel() * one.element_size()
+    return {
+        "prefill seconds": round(prefill, 3),
+        "step milliseconds": round(1000 * float(np.median(steps)), 1),
+        "cache megabytes": round(held / 1e6, 2),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="research.window", description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
     parser.add_argument("--case", choices=[*CASES], default="smollm2")
-    parser.add_argument("--part", choices=["curves", "truth"], default="curves")
+    parser.add_argument("--part", choices=["curves", "truth", "generate"], default="curves")
     parser.add_argument("--out", type=Path, default=RESULTS / "window.json")
     given = parser.parse_args()
     if given.data is None:
@@ -337,7 +388,7 @@ def main() -> None:
         whole["provenance"] = provenance.collect() | {"command": COMMAND}
         given.out.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf8")
 
-    work = measured if given.part == "curves" else truth
+    work = {"curves": measured, "truth": truth, "generate": generated}[given.part]
     work(CASES[given.case], Path(given.data), own, save)
 
 

@@ -13,7 +13,7 @@ import tiny_subjects as made
 import torch
 import transformers
 from small_tasks import TEXTS
-from subjects import subject_of
+from subjects import save, subject_of
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -451,3 +451,23 @@ def test_whole_layers_are_planned_judged_and_saved_natively(
     slid = native(subject, plan.near, plan.window, plan.sinks or {})
     with torch.no_grad():
         assert torch.allclose(loaded.eval()(ids).logits, slid.model(ids).logits, atol=1e-4)
+
+
+def test_the_command_walks_refuses_and_saves(
+    headcount: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = save(tmp_path / "model", "llama", "llama", max_position_embeddings=999)
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(text * 20 for text in LONG * 6))
+    told = ["prune", model, "--task", f"lm:{texts},long=truncate", "--max-loss", 99, "--json"]
+    small = headcount(*told, "--dry-run", "--ranking", "restrict=2+5:some")
+    assert (small.code, "such as 16+240 or 16+240:layers" in small.err) == (2, True), small.err
+    weak = headcount(*told, "--dry-run", "--ranking", "restrict=2+5")
+    assert (weak.code, "finds too little again by itself" in weak.err) == (2, True), weak.err
+    monkeypatch.setattr(planning, "LEAST_RIGHT", -1.0)
+    out = tmp_path / "out"
+    done = headcount(*told, "-o", out, "--ranking", "restrict=2+5,step=50")
+    assert done.code == 0, done.err
+    assert "key groups need only 2+5 tokens" in json.loads(done.out)["sentence"]
+    assert (out / "model" / "modeling_window.py").exists()
+    assert (out / "run" / "window.parquet").exists()

@@ -249,6 +249,9 @@ def prune_command(
             one.check_file()
     examples = None if spec is None else work_on(spec, ranking)
     subject = loaded(model, load)
+    if ranking.restrict is not None:
+        plugins.get("parts", "restrict")(subject, examples, asked, ranking, place, json)
+        return
     how: dict[str, Any] = {"heads": asked.heads, "result": asked}
     if asked.heads is None:
         how |= {"keep": asked.keep} | ({} if judging is None else {"judge": judging.build()})

@@ -194,6 +194,12 @@ class RankingOptions(WorkOptions):
         "(none).",
         choices=("layer", "none"),
     )
+    restrict: str | None = _ranking(
+        None,
+        "FIRST+LAST",
+        "Remove nothing: key groups see the first and the last tokens only, e.g. 16+240; with "
+        "16+240:layers whole layers of a Llama slide natively.",
+    )
     #: What is left is refitted at every point of the curve.
     refit: bool = False
     #: Random orders beside the others.

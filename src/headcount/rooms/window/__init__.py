@@ -22,6 +22,7 @@ ADDS = {
         "lookup": "planning:lookup",
         "repeated": "planning:repeated",
     },
+    "parts": {"restrict": "planning:restrict_command"},
     "names": {"restrict_plan": "planning:restrict_plan", "restricted": "restricting:restricted"},
 }
 

@@ -609,6 +609,41 @@ def walk(
     return reached, pd.concat(frames, ignore_index=True), notes
 
 
+def restrict_command(
+    subject: Subject, task: Task | None, asked: Any, ranking: Any, place: Any, json: bool
+) -> None:
+    """`headcount prune --ranking restrict=16+240`: what is lost is printed, the model is saved."""
+    from headcount.cli import output, print_json, print_notes
+
+    given, _, what = ranking.restrict.partition(":")
+    if task is None or asked.max_loss is None or what not in ("", "layers"):
+        raise UsageError(
+            f"--ranking restrict={ranking.restrict} walks while a loss is held: give a window such "
+            "as 16+240 or 16+240:layers, --task lm:FILE, and --max-loss in nats."
+        )
+    plan = restrict_plan(
+        subject,
+        task,
+        given,
+        max_loss=asked.max_loss,
+        layers=what == "layers",
+        step=ranking.step,
+        seed=ranking.seed or 0,
+        run=None if place is None else place.run,
+    )
+    if place is not None and plan.step:
+        plan.save(subject, place.model)
+    if json:
+        names = [str(head) for head in plan.near]
+        rows = plan.curve.to_dict("records")
+        print_json({"sentence": plan.sentence, "near": names, "curve": rows})
+        return
+    output().print(plan.sentence)
+    print_notes([*subject.notes, *plan.notes])
+    if place is not None:
+        output().print(f"Wrote {place.folder}/." if plan.step else "No model was saved.")
+
+
 # --- A folder that loads by its own code ----------------------------------------------------------
 
 
