@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,17 @@ def test_a_mark_that_says_nothing(
     assert ended.code == 2
     assert ended.err.count("\n") == 1
     assert "holds a pruned model already" in ended.err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
+def test_a_mark_that_is_a_pipe_is_not_waited_for(
+    tmp_path: Path, headcount: Callable[..., Any], saved: Callable[[str], Path]
+) -> None:
+    (tmp_path / "small").mkdir()
+    os.mkfifo(tmp_path / "small" / ".unfinished.json")
+    ended = headcount("prune", saved("bert"), "--heads", "enc.0.1", "-o", "small", "--force")
+    assert ended.code == 1
+    assert ".unfinished.json is not a plain file; remove it" in ended.err
 
 
 @pytest.mark.parametrize(

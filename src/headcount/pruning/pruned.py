@@ -32,6 +32,7 @@ from headcount.records import (
     EngineOptions,
     Head,
     HeadTable,
+    InnerPath,
     Run,
     json_decode,
     json_encode,
@@ -276,7 +277,7 @@ def _marked(
     what = {"weights": subject.weights_hash, "removed": [str(head) for head in going]}
     mark: Any = None
     with suppress(OSError, ValueError, RecursionError):
-        mark = json_decode(place.mark.read_bytes())
+        mark = json_decode(InnerPath.file(place.mark).read())
     before = _folder_id(place.model)
     told = mark if isinstance(mark, dict) else {}
     own = told.get("of") == what and told.get("before", before) != before

@@ -81,6 +81,16 @@ def test_a_probe_comes_back_from_the_disk(words: str, subject: Subject, tmp_path
         hc.Probe.load(tmp_path / "kept", subject)
 
 
+@pytest.mark.parametrize("link", ["probe", "probe/probe.json", "probe/probe.safetensors"])
+def test_a_probe_is_reached_through_no_link(link: str, subject: Subject, tmp_path: Path) -> None:
+    hc.probe(subject, TREES, test=TREES, epochs=1).save(tmp_path / "run" / "probe")
+    assert hc.Probe.load(tmp_path / "run", subject).kind == "attention"
+    (tmp_path / "run" / link).rename(tmp_path / "elsewhere")
+    (tmp_path / "run" / link).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RunError, match=rf"{link} is a link, and nothing in a folder of headcount"):
+        hc.Probe.load(tmp_path / "run", subject)
+
+
 def test_the_hub_is_not_asked_for_a_name_in_a_file(
     subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

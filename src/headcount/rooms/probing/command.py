@@ -177,7 +177,7 @@ def _probe_here(load: LoadOptions) -> tuple[hc.Probe, str]:
     """The probe of this folder, the newest of its folders', or a fresh one; and a note on it."""
     places = [Path()] if probing.probe_file(Path()) else [*Path().iterdir()]
     files = {place: probing.probe_file(place) for place in places if place.is_dir()}
-    ages = {place: file.stat().st_mtime for place, file in files.items() if file is not None}
+    ages = {place: Path(file).stat().st_mtime for place, file in files.items() if file is not None}
     if ages:
         folder = max(ages, key=lambda place: ages[place])
         found = _saved(folder, load)

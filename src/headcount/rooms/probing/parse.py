@@ -16,7 +16,8 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load as loaded
+from safetensors.torch import save
 
 from headcount.errors import HeadcountError, ModelError, RunError, UsageError
 from headcount.models import Subject
@@ -25,10 +26,10 @@ from headcount.records import (
     Column,
     Head,
     HeadTable,
+    InnerPath,
     json_decode,
     json_encode,
     to_strict,
-    write_bytes,
 )
 from headcount.rooms.parsers import plain_sentence
 from headcount.rooms.probing.data import (
@@ -247,20 +248,19 @@ SCHEMA = 1
 INSIDE = "probe"
 
 
-def probe_file(folder: Path) -> Path | None:
+def probe_file(folder: Path) -> InnerPath | None:
     """Where a folder keeps its probe, by itself or as a run directory; None where it has none."""
-    places = (folder / FILE, folder / INSIDE / FILE)
-    return next((place for place in places if place.is_file()), None)
+    inner = InnerPath(folder)
+    return next((one for one in (inner / FILE, inner / INSIDE / FILE) if one.exists()), None)
 
 
 #: What a probe.json that is not what it should be, or does not fit its weights, leads to.
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
-def _read(place: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+def _read(place: InnerPath) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     try:
-        about = json_decode((place / FILE).read_text(encoding="utf8"))
-        tensors = load_file(place / WEIGHTS)
+        about, tensors = json_decode((place / FILE).read()), loaded((place / WEIGHTS).read())
         newer = about["schema"] > SCHEMA
         if not newer and not {"source", "revision", "weights_hash"} <= about["model"].keys():
             raise ValueError("it names no model")
@@ -274,7 +274,7 @@ def _read(place: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     return about, tensors
 
 
-def _unreadable(place: Path, error: Exception) -> str:
+def _unreadable(place: InnerPath, error: Exception) -> str:
     return (
         f"{place} holds no probe that can be read ({error}); train one: "
         f"headcount probe MODEL --treebank FILE -o {place}."
@@ -378,8 +378,8 @@ class Probe:
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write probe.safetensors and probe.json; no pickle."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        place = InnerPath.of(folder)
+        place.make()
         vectors, subject = self.vectors, self.provenance["subject"]
         tensors: dict[str, torch.Tensor] = {}
         if self.scorer is not None:
@@ -398,8 +398,8 @@ class Probe:
             "results": to_strict(self.results.to_dict("records")),
             "provenance": self.provenance,
         }
-        write_bytes(folder / WEIGHTS, save(tensors))
-        write_bytes(folder / FILE, (json_encode(about) + "\n").encode())
+        (place / WEIGHTS).write(save(tensors))
+        (place / FILE).write((json_encode(about) + "\n").encode())
 
     @staticmethod
     def load(folder: str | Path, subject: Subject | None = None, **how: Any) -> Probe:
@@ -409,7 +409,7 @@ class Probe:
         for it: it must be on this machine.
         """
         folder = Path(folder)
-        place = (probe_file(folder) or folder / INSIDE / FILE).parent
+        place = (probe_file(folder) or InnerPath(folder) / INSIDE / FILE).parent
         about, tensors = _read(place)
         model = about["model"]
         if subject is None:
