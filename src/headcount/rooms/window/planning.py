@@ -36,7 +36,7 @@ from headcount.rooms.window.restricting import (
     restriction,
 )
 from headcount.stats import Floats, ratio
-from headcount.surveys import predicts_tokens, stream_of, token_logits, wrapping_of
+from headcount.surveys import Stream, predicts_tokens, stream_of, token_logits, wrapping_of
 from headcount.tasks import IGNORED, LOSS, Marks, Metric, Outcome, Task, choose_metric, label_counts
 from headcount.text import Batch, Sentence, intake_of, ready_batch
 from headcount.wiring import Turns, attached
@@ -156,7 +156,8 @@ class Recall(Task):
 
     def encode(self, subject: Subject, batch_size: int) -> Iterator[Batch]:
         """All examples, each of exactly `length` tokens; labels of the last ones only."""
-        made = [self._row(subject, page) for page in self.examples]
+        stream = stream_of(subject, self.texts_between)
+        made = [self._row(subject, page, stream) for page in self.examples]
         asked = max(len(labels) for _, labels in made)
         for first in range(0, len(made), batch_size):
             rows = made[first : first + batch_size]
@@ -187,7 +188,7 @@ class Recall(Task):
         both = torch.stack([counted, label_counts(labels).float()], dim=1)
         return Marks(both.cpu().double().numpy(), [])
 
-    def _row(self, subject: Subject, page: Page) -> tuple[list[int], list[int]]:
+    def _row(self, subject: Subject, page: Page, stream: Stream) -> tuple[list[int], list[int]]:
         """The ids of one example, and the labels of its end."""
         front = list(wrapping_of(subject).before)
         told = [
@@ -207,7 +208,6 @@ class Recall(Task):
                 f"Texts of {self.length} tokens have no room for {len(page.facts)} facts; use "
                 f"{self.length - room + 1} tokens or more."
             )
-        stream = stream_of(subject, self.texts_between)
         hay, rng = stream.cut(page.start % max(len(stream), 1), room), random.Random(page.start)
         cuts = sorted(rng.randint(0, round(_DEEPEST * room)) for _ in told)
         ids = list(front)
@@ -221,13 +221,12 @@ class Recall(Task):
 class Repeated(Recall):
     """Random tokens said twice; the second time every token is known from the first."""
 
-    def _row(self, subject: Subject, page: Page) -> tuple[list[int], list[int]]:
+    def _row(self, subject: Subject, page: Page, stream: Stream) -> tuple[list[int], list[int]]:
         front = list(wrapping_of(subject).before)
         half = (self.length - len(front)) // 2
-        stream = sorted(set(stream_of(subject, self.texts_between).ids))
-        rng = random.Random(page.start)
-        drawn = [rng.choice(stream) for _ in range(half)]
-        spare = [rng.choice(stream) for _ in range(self.length - len(front) - 2 * half)]
+        known, rng = sorted(set(stream.ids)), random.Random(page.start)
+        drawn = [rng.choice(known) for _ in range(half)]
+        spare = [rng.choice(known) for _ in range(self.length - len(front) - 2 * half)]
         # The first tokens of the repeat do not tell yet that it is one.
         return [*front, *spare, *drawn, *drawn], [IGNORED] * 4 + drawn[5:] + [IGNORED]
 
@@ -318,12 +317,22 @@ LEAST_RIGHT = 0.5
 
 
 def unit_costs(
-    subject: Subject, task: Task, window: Window, units: Sequence[Unit], **how: Any
+    subject: Subject,
+    task: Task,
+    window: Window,
+    units: Sequence[Unit],
+    journal: Journal | None = None,
 ) -> Floats:
     """What each key group adds to the loss of a task, by the score `restriction`."""
-    table = restriction(subject, task, window, **how)
+    unit = f"costs {task.name}"
+    if journal is not None and unit in journal.done:
+        return np.array(journal.done[unit])
+    table = restriction(subject, task, window)
     worth = dict(zip(table.heads, table.numbers("restriction").tolist(), strict=True))
-    return np.array([sum(worth[head] for head in unit) for unit in units])
+    costs = [sum(worth[head] for head in unit) for unit in units]
+    if journal is not None:
+        journal.append(unit, costs)
+    return np.array(costs)
 
 
 def largest_share(costs: Sequence[Floats]) -> Floats:
@@ -532,7 +541,8 @@ def restrict_plan(
     judges = [*(recall or _recall(between, make))]
     few = {**make, "pages": max(pages // 4, 2), "metric": "loss", "part": SHOWN, "seed": seed + 1}
     teach = [*(_recall(between, few) if learn is None else learn)]
-    with writable_run(run) as kept, _log(kept, subject, window, [held, *judges]) as log:
+    everything = [held, *judges, choose, *teach]
+    with writable_run(run) as kept, _log(kept, subject, window, everything) as log:
         sinks = None
         if layers:
             by_layer: dict[int, Unit] = {}
@@ -540,11 +550,11 @@ def restrict_plan(
                 by_layer[unit[0].layer] = (*by_layer.get(unit[0].layer, ()), *unit)
             units = [*by_layer.values()]
             sinks = sink_logits(subject, choose, window.tokens)
-        costs = [unit_costs(subject, one, window, units) for one in (choose, *teach)]
-        counts = [*removed_counts(len(units), step), len(units)]
-        order = order_of("largest share", units, largest_share(costs), counts)
         judging = [Judge(subject, one, window, batch_size, log, sinks) for one in (held, *judges)]
         usable, notes = _usable(judging)
+        costs = [unit_costs(subject, one, window, units, log) for one in (choose, *teach)]
+        counts = [*removed_counts(len(units), step), len(units)]
+        order = order_of("largest share", units, largest_share(costs), counts)
         limits = {held.name: max_loss} | {
             one.task.name: max_points * point_of(one.whole.name) for one in usable[1:]
         }
