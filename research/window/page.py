@@ -78,7 +78,7 @@ def generate(case: dict[str, Any]) -> str:
              "prefill, whole | prefill, half near |", "|--:|--:|--:|--:|--:|--:|--:|"]  # fmt: skip
     for length, rows in case.get("generate", {}).items():
         figures = ("cache megabytes", "step milliseconds", "prefill seconds")
-        pairs = [(rows[name][what] for name in ("whole", "half near")) for what in figures]
+        pairs = [[rows[name][what] for name in ("whole", "half near")] for what in figures]
         units = ("MB", "MB", "ms", "ms", "s", "s")
         cells = [
             f"{x} {unit}" for x, unit in zip((x for p in pairs for x in p), units, strict=True)
