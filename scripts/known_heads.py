@@ -4,8 +4,8 @@
     python scripts/known_heads.py RUN
 
 writes ``src/headcount/bundle/translator/known.json``: each head's first role and its cost alone
-from a run, and what gates and healing gave, from research/results/pruning-gates.json (they take
-longer than the five minutes of a story).
+from a run, and what gates and healing gave, from research/results (they take longer than the five
+minutes of a story).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ RUNS = ("enc-17", "all-48", "all-28")
 def main(run: str) -> None:
     """Write the digest."""
     found = json.loads((ROOT / "research/results/pruning-gates.json").read_text(encoding="utf8"))
+    whole = json.loads((ROOT / "research/results/translator.json").read_text(encoding="utf8"))
     table = hc.HeadTable.load(run)
     heads = [str(head) for head in table.heads]
     costs = {
@@ -53,6 +54,7 @@ def main(run: str) -> None:
             "n": found["sentences"]["test"],
             "steps": found["curve"]["steps"],
             "whole": found["curve"]["runs"]["base"]["test"]["bleu"],
+            "untouched": whole["tatoeba test"]["bleu"],
             "rows": rows,
         },
     }

@@ -33,7 +33,7 @@ def prose(text: str) -> str:
     """The paragraphs and list items of a page, without code, tables, headings and addresses."""
     text = re.sub(r"^---\n.*?^---\n", "", text, count=1, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
-    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("**", "")
     lines = [line for line in text.splitlines() if not re.match(r"\s*(?:\||#|!|<)", line)]
     # A list item is a sentence of its own, with or without its stop.
     joined = "\n".join(re.sub(r"^\s*(?:[-*]|\d+\.) ", "\n", line) for line in lines)

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Prune my classifier and ship it
 #
-# A classifier goes in, a smaller folder comes out that `transformers` loads. Here the classifier is made on the spot: MiniLM with a new head that says
-# whether a sentence has an auxiliary verb. Put yours in its place: `hc.load("your/model")`.
+# A classifier goes in, a smaller folder comes out that `transformers` loads. Here the classifier is made on the spot: MiniLM with a new output layer that
+# says whether a sentence has an auxiliary verb. Put yours in its place: `hc.load("your/model")`.
 
 # %%
 import conllu
@@ -49,10 +49,10 @@ subject = hc.Subject(model, encoder.tokenizer, name="auxiliaries")
 subject
 
 # %% [markdown]
-# ## How many heads can go?
+# ## How many heads can be pruned?
 #
 # Heads are ordered on one half of the examples and judged on the other. `max_loss` is in points of accuracy: the 95% upper bound of the loss must stay
-# within it. Few examples allow little, and the plan says so: here a quarter of the heads goes, and the curve shows what it costs.
+# within it. Few examples promise little, and the plan says so. Here we prune a quarter of the heads; the curve shows the cost.
 
 # %%
 task = hc.tasks.classification(list(zip(texts[150:], labels[150:], strict=True)))
@@ -81,4 +81,4 @@ classify = pipeline(
 classify("The old dog slept near the warm stove.")
 
 # %% [markdown]
-# Next: `headcount bench your/model small` times both, and `headcount prune --max-loss` does the whole story from a file.
+# Next: `headcount bench your/model small` times both, and `headcount prune --max-loss` does all of it from a file.

@@ -174,7 +174,7 @@ def test_a_missing_task_file_is_told(tmp_path: Path) -> None:
 
 
 def test_exactly_one_of_the_options_is_given(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Neither --task nor --task-file was given; name one"):
+    with pytest.raises(UsageError, match="No --task was given; name one"):
         TaskArguments().spec()
     with pytest.raises(UsageError, match="Both --task and --task-file were given; name one"):
         TaskArguments("lm:a.txt", tmp_path).spec()

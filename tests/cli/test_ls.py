@@ -49,7 +49,7 @@ def test_pickled_weights_are_listed_when_allowed(
     (folder / "model.safetensors").unlink()
     ended = headcount("ls", "old")
     assert ended.code == 1
-    assert "--allow-bin" in ended.err
+    assert "--load allow-bin" in ended.err
     assert headcount("ls", "old", "--allow-bin").code == 0
 
 

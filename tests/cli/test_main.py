@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from headcount import plugins
 from headcount.cli import main
 from headcount.errors import HeadcountError, ModelError, RunError, UsageError
 from headcount.records.provenance import version
@@ -87,7 +90,7 @@ def test_help_of_a_verb_names_its_options_and_gives_examples(
     ("words", "message"),
     [
         (["probee"], "No such command 'probee'. Did you mean 'probe'?"),
-        (["survey"], "Missing argument 'MODEL'."),
+        (["survey"], "survey needs MODEL, e.g. headcount survey minilm"),
         (["survey", "minilm", "--txt", "x"], "No such option: --txt"),
         (["survey", "minilm", "--limit", "few"], "Invalid value for '--limit'"),
         (["show", "minilm", "Rain."], "Name one head or one layer"),
@@ -160,3 +163,22 @@ def test_ctrl_c_while_python_leaves_is_no_traceback() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=env)
     assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
     assert done.stdout.startswith(b"headcount ")
+
+
+def test_nobody_is_sent_to_a_flag_that_is_going() -> None:
+    """Docs and messages name the options of this release, not those that only warn."""
+    verbs = [main._Verbs().get_command(None, name) for name in plugins.names_of("commands")]
+    hidden, shown = set[str](), set[str]()
+    for option in (one for verb in verbs for one in verb.params):
+        (hidden if getattr(option, "hidden", False) else shown).update(option.opts)
+    flags = "|".join(map(re.escape, hidden - shown - {"--task-file", "--table-format", "--address"}))
+    old = re.compile(rf"(?<!ray start )(?<![\w-])(?:{flags})(?![\w-])")
+    root = Path(__file__).parents[2]
+    pages = [root / "README.md", *(root / "docs" / "how-to").glob("*.md")]
+    texts = {page: page.read_text("utf8") for page in [*pages, *(root / "docs").glob("*.md")]}
+    for module in (root / "src" / "headcount").rglob("*.py"):
+        nodes = (one for one in ast.walk(ast.parse(module.read_text("utf8"))))
+        said = [one.value for one in nodes if isinstance(one, ast.Constant)]
+        texts[module] = "\n".join(one for one in said if isinstance(one, str) and " " in one)
+    told = {page.name: old.findall(text) for page, text in texts.items() if old.search(text)}
+    assert told == {}

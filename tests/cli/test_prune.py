@@ -146,7 +146,7 @@ def test_a_dry_run_writes_nothing(headcount: Callable, classes: Path) -> None:
     ended = headcount(*line)
     assert (ended.code, ended.err) == (0, "")
     told = " ".join(ended.out.split())
-    assert "4 heads can go within 50 nats: at most 0." in told
+    assert "4 heads can be pruned within 50 nats: at most 0." in told
     assert "would need" not in told  # every step passed
     assert "(95% bound, n = 10; smallest detectable loss 0." in told
     assert "4 of 8 heads would go (enc 4): enc." in told
@@ -230,7 +230,9 @@ def test_another_loss_takes_the_curve_that_was_measured(
         "steps are used again."
     )
     told = " ".join(again.out.split())
-    found = re.search(rf"(\d+) heads? can go within {wanted[2]} nats: (at most|nothing)", told)
+    found = re.search(
+        rf"(\d+) heads? can be pruned within {wanted[2]} nats: (at most|nothing)", told
+    )
     assert found is not None, told
     assert int(found[1]) >= int(wanted[1])
     other = headcount(

@@ -55,7 +55,7 @@ def test_json_equals_python_and_shut_heads_are_tested(headcount: Callable) -> No
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ([], 2, "Neither --task nor --task-file was given"),
+        ([], 2, "No --task was given"),
         (["--task", "translaton:sample"], 2, "closest: translation"),
         (["--task", "translation:nowhere.tsv"], 1, "There is no file nowhere.tsv"),
         (["--task", SPEC, "--shut", "enc.9.9"], 2, "There is no head enc.9.9"),

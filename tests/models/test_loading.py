@@ -278,7 +278,7 @@ def test_a_pickle_is_refused_until_it_is_allowed(bert: Path) -> None:
     as_pickle(bert, model.state_dict())
     message = refused(bert)
     assert "only in pytorch_model.bin, a pickle, which can run code" in message
-    assert "pass --allow-bin (allow_bin=True)" in message
+    assert "pass --load allow-bin (allow_bin=True)" in message
     assert load(bert, device="cpu", allow_bin=True).weights_hash == Subject(model).weights_hash
 
 
@@ -314,7 +314,7 @@ def test_code_of_the_folder_is_run_only_when_trusted(
     own_code(bert, tmp_path / "ran")
     message = refused(bert)
     assert "of type 'mine' brings its own code, which is not run unasked" in message
-    assert "--trust-remote-code (trust_remote_code=True)" in message
+    assert "--load trust-remote-code (trust_remote_code=True)" in message
     assert not (tmp_path / "ran").exists()
     subject = load(bert, device="cpu", trust_remote_code=True)
     assert (tmp_path / "ran").exists()

@@ -181,7 +181,7 @@ def test_attention_that_is_no_number_is_blamed_on_a_weight_or_on_the_dtype() -> 
         refuse_nan(Subject(model, name="mine"), "dec.1")
     assert str(caught.value) == (
         "The attention at dec.1 of mine is not a number, although all weights are; bfloat16 may be "
-        "too narrow: use --dtype float32 (dtype='float32')."
+        "too narrow: use --load dtype=float32 (dtype='float32')."
     )
     with torch.no_grad():
         model.lm_head.weight[0, 0] = float("nan")

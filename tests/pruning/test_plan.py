@@ -260,7 +260,7 @@ def test_even_takes_as_many_from_every_layer() -> None:
     assert plan.orders[0].name == "gradient even"
     odd = prune_plan(subject, CLASSES, keep=3, ranking=hc.RankingOptions(even=True))
     assert len(odd.going) == 4  # three cannot be shared by two layers
-    with pytest.raises(UsageError, match="1 heads are to go, and 2 is the fewest that can go at"):
+    with pytest.raises(UsageError, match="1 heads are to be pruned, and 2 is the fewest"):
         prune_plan(subject, CLASSES, keep=7, ranking=hc.RankingOptions(even=True))
     with pytest.raises(UsageError, match="as many heads from every layer by one score; leave out"):
         prune_plan(subject, CLASSES, keep=4, ranking=hc.RankingOptions(even=True, exact=True))

@@ -49,7 +49,7 @@ def test_a_layer_with_too_few_other_heads_leaves_the_set_without_a_control() -> 
     assert matched_draws(known[:3], known, 8) == (
         [],
         True,
-        "no control: dec.2 has 1 other head for 3",
+        "too few others to compare: dec.2 has 1 for 3",
     )
 
 
@@ -107,7 +107,7 @@ def test_a_translator_without_sets(translator: Subject, tmp_path) -> None:  # ty
     assert len(knockout_sentences(frame)) == 2
     both = knockout(translator, task, {"both": heads[:2], "all": heads}, draws=2)
     assert both["answer"].tolist()[1] == "not compared"
-    assert both["note"].tolist()[1].startswith("no control: ")
+    assert both["note"].tolist()[1].startswith("too few others")
 
 
 @pytest.mark.parametrize(

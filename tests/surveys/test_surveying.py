@@ -706,7 +706,7 @@ def test_numbers_too_large_for_half_precision_are_said() -> None:
             layer.mlp.down_proj.weight.fill_(6e4)
     subject.model.half()
     with pytest.raises(
-        ModelError, match=r"is not a number.*float16 may be too narrow: use --dtype float32"
+        ModelError, match=r"is not a number.*float16 may be too narrow: use --load dtype=float32"
     ):
         hc.survey(subject, ENGLISH)
 

@@ -185,7 +185,7 @@ def test_an_error_names_item_and_lengths() -> None:
         fitted(EncodedExample(2, row(9)), long="error")
     assert str(caught.value) == (
         "Item 3 of c.txt (line 4) has 11 tokens and the model takes 6; shorten it, or use "
-        "long='window' or long='truncate' (--long)."
+        "long='window' or long='truncate' (--reading long=)."
     )
     with pytest.raises(InputError, match="has 32 tokens and the model takes 6"):
         fitted(EncodedExample(2, row(1), row(30)), long="error", paired=True)

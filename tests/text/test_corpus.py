@@ -405,8 +405,8 @@ def test_other_json_lines_are_refused(text: str, keys: str, tmp_path: Path) -> N
         read_corpus(path)
     assert str(caught.value) == (
         f"{path} has a first line with {keys}; JSON lines of a corpus have text, tokens "
-        "and preds (predicates) or sents and clusters (coref); say which they should be with "
-        "--format (format=)."
+        "and preds (predicates) or sents and clusters (coref); name the format with "
+        "--input format= (format=)."
     )
 
 

@@ -375,8 +375,8 @@ def test_no_tokenizer() -> None:
     with pytest.raises(UsageError) as caught:
         encode(["Rain."], None, stacks={"enc"})
     assert str(caught.value) == (
-        "Reading text needs a tokenizer and this subject has none; pass one: --tokenizer, or "
-        "hc.Subject(model, tokenizer)."
+        "Reading text needs a tokenizer and this subject has none; pass one: "
+        "--load tokenizer=, or hc.Subject(model, tokenizer)."
     )
 
 

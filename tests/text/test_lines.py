@@ -178,7 +178,7 @@ def test_an_unknown_suffix_lists_the_known_ones() -> None:
     assert str(caught.value) == (
         "a.json.gz has the suffix '.json', which says nothing of its format; known are .txt, "
         ".tsv, .csv, .conllu, .conll, .jsonl, .ndjson, .parquet, .arrow, each also packed as .gz, "
-        ".xz, .bz2, .zst, or say which it is with --format (format=)."
+        ".xz, .bz2, .zst, or say which it is with --input format= (format=)."
     )
 
 

@@ -310,11 +310,7 @@ class TaskArguments:
             return parse_task(self.task)
         if self.task_file is not None and self.task is None:
             return read_task_file(self.task_file)
-        which = (
-            "Both --task and --task-file were"
-            if self.given
-            else "Neither --task nor --task-file was"
-        )
+        which = "Both --task and --task-file were" if self.given else "No --task was"
         raise UsageError(
             f"{which} given; name one task, e.g. --task translation:test.tsv,metric=bleu."
         )
@@ -351,7 +347,7 @@ def parse_task(text: str) -> TaskSpec:
         if not equals:
             raise UsageError(
                 f"'{part}' in the task '{text}' is no key=value; put a path with a comma in quotes "
-                f"('{kind}:\"a,b.tsv\"'), or the whole task in a --task-file."
+                f"('{kind}:\"a,b.tsv\"'), or the whole task in a file: --task FILE.toml."
             )
         if key in given:
             raise UsageError(f"The task '{text}' gives {key} twice; give it once.")

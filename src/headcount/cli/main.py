@@ -56,7 +56,7 @@ class _Verbs(TyperGroup):
         for name in verbs:
             command = self.get_command(ctx, name)
             echo(f"  {name:<8} {command.get_short_help_str(limit=66)}")
-        echo("\nheadcount VERB --help shows what people turn, --help-all every option.")
+        echo("\nheadcount VERB --help lists common options; --help-all lists every option.")
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The verb that was typed; a word that people try gets the verb that does it."""
@@ -122,6 +122,11 @@ def _spelt_out() -> Iterator[None]:
     try:
         yield
     except _Mistake as error:
+        if type(error).__name__ == "MissingParameter":
+            verb: Any = vars(error)["ctx"].command
+            example = (verb.help or "").partition("[dim]")[2].partition("[/dim]")[0]
+            what = vars(error)["param"].metavar
+            raise UsageError(f"{verb.name} needs {what}, e.g. {example}") from None
         vars(error).update(message=printable(str(vars(error).get("message", ""))))
         raise
 

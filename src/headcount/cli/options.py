@@ -260,7 +260,7 @@ def _checked(about: Mapping[str, Any], flag: str, value: Any) -> None:
         raise UsageError(f"{flag} is {value}; it must be {least} or more.")
 
 
-# --- Help: what people turn, and with --help-all the rest ---------------------------------------
+# --- Help: the common options, and with --help-all the others -----------------------------------
 
 
 class Verb(TyperCommand):
@@ -280,7 +280,7 @@ class Verb(TyperCommand):
 
 #: A verb with so many parameters shows all of them.
 _FEW = 12
-#: What people turn.
+#: The common options.
 COMMON = {
     *("--text", "--pairs", "--treebank", "--coref", "--task", "--out", "--run", "--json"),
     *("--limit", "--device", "--columns", "--best-heads", "--control", "--by", "--shut"),

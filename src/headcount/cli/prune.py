@@ -43,7 +43,7 @@ class PruneArguments(ResultOptions):
         "hundredths of accuracy, F1 and correlations, nats of loss.",
     )
     keep: int | None = _goal(
-        None, "N", "Leave so many heads, of --stacks where these are named.", least=1
+        None, "N", "Leave so many heads, of the stacks in --ranking stacks=.", least=1
     )
     drop_share: float | None = _goal(
         None, "SHARE", "Remove this share, e.g. 0.5; also reports the 95% upper bound of the loss."
@@ -222,7 +222,7 @@ def prune_command(
     load: LoadOptions,
     json: Json = False,
 ) -> None:
-    """Remove heads of MODEL that a task can spare, and save the model that is left.
+    """Prune the heads that a task can spare; save the smaller model.
 
     Heads are chosen on one half of the examples and judged on the other. A command that was
     killed goes on where it was when it is run again.

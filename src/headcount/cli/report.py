@@ -1,4 +1,4 @@
-"""`headcount report`: the whole story of a model's heads, as one page."""
+"""`headcount report`: everything about a model's heads, on one page."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def report_command(
     what: What = None,
     json: Json = False,
 ) -> None:
-    """Tell the whole story of a model's heads on one page: roles, importance, what can go.
+    """Write one page on a model's heads: roles, importance, pruning.
 
     [dim]headcount report[/dim]
     [dim]headcount report minilm --treebank my.conllu -o minilm.html[/dim]

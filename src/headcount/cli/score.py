@@ -131,7 +131,7 @@ def score_command(
     load: LoadOptions,
     json: Json = False,
 ) -> None:
-    """Score MODEL on a task, or with --by every head of it.
+    """Score the model on a task, or with --by each of its heads.
 
     [dim]headcount score translator --task translation:sample,metric=bleu --shut enc.0.7[/dim]
     [dim]headcount score translator --task translation:sample --by gradient,confidence -o run/[/dim]

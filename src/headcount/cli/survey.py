@@ -107,7 +107,7 @@ def survey_command(
     load: LoadOptions,
     json: Json = False,
 ) -> None:
-    """Measure where every head of MODEL looks, over a corpus, and judge what it does there.
+    """Measure where every head looks over a corpus, and name its role.
 
     [dim]headcount survey minilm --text sample[/dim]
     [dim]headcount survey minilm --treebank sample --control random-init[/dim]

@@ -233,7 +233,7 @@ def _listening(core: nn.Module, calls: list[tuple[nn.Module, Site]]) -> Iterator
         if bool(weights.isnan().any()):  # NaN counts as true: a decoder would pass for an encoder
             raise UnsupportedModel(
                 f"The attention of {type(module).__name__} is not a number on a small input; "
-                f"{str(weights.dtype).removeprefix('torch.')} may be too narrow: use --dtype "
+                f"{str(weights.dtype).removeprefix('torch.')} may be too narrow: use --load dtype="
                 "float32 (dtype='float32')."
             )
         crosses = query.shape[2] != key.shape[2]

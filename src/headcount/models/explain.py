@@ -38,7 +38,7 @@ def check_files(names: Iterable[str], label: str, allow_bin: bool) -> None:
     if pickles:
         raise ModelError(
             f"The weights of '{label}' are only in {pickles[0]}, a pickle, which can run code; "
-            "pass --allow-bin (allow_bin=True) to read it with weights_only."
+            "pass --load allow-bin (allow_bin=True) to read it with weights_only."
         )
     only = f" (only {', '.join(weights[:3])})" if weights else ""
     raise ModelError(
@@ -160,7 +160,7 @@ def as_model_error(
         if out_of_memory(error):
             raise ModelError(
                 f"The model '{found.name}' does not fit into the memory of the device; "
-                "try --dtype bfloat16 or --device cpu."
+                "try --load dtype=bfloat16 or --device cpu."
             ) from None
         if "mismatch" not in str(error) or found.kind != "folder":
             raise ModelError(_plain(found, error)) from error
@@ -209,5 +209,6 @@ def _misfit(found: FoundModel, model_class: Any, config: Any) -> str:
             "so the folder was changed or damaged: prune the model again."
         )
     if getattr(config, "auto_map", None):
-        return f"{why}; the folder brings its own code: pass --trust-remote-code after reading it."
+        what = "the folder has its own code: read it, then pass --load trust-remote-code"
+        return f"{why}; {what}."
     return f"{why}; they do not belong together."

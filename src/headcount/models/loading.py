@@ -116,7 +116,7 @@ def _check_type(raw: dict[str, Any], label: str, trusted: bool) -> None:
     if "auto_map" in raw:
         raise ModelError(
             f"The model '{label}' of type '{kind}' brings its own code, which is not run unasked; "
-            "read it, then pass --trust-remote-code (trust_remote_code=True)."
+            "read it, then pass --load trust-remote-code (trust_remote_code=True)."
         )
     if kind is None:
         raise ModelError(

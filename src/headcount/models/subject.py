@@ -297,7 +297,7 @@ def _placed(subject: Subject, *, gpus: float, name: str) -> Subject:
     if gpus and not count:
         raise ModelError(
             f"A worker for {name} was given {gpus:g} GPUs and torch sees none there; install torch "
-            "with CUDA on that node, or leave --gpus-per-worker out."
+            "with CUDA on that node, or leave gpus-per-worker out."
         )
     if count == 1:
         subject.model.to("cuda")
@@ -328,7 +328,7 @@ def spread_over(subject: Subject, room: dict[int | str, int | str] | None = None
     if {"disk", *({"cpu"} - set(room or ()))} & set(devices.values()):
         raise ModelError(
             f"{subject.name} does not fit into the devices of a worker; give it more of them "
-            "(--gpus-per-worker), or use --dtype bfloat16."
+            "(--engine ray,gpus-per-worker=), or use --load dtype=bfloat16."
         )
     dispatch_model(subject.model, devices)
 
@@ -379,7 +379,7 @@ def refuse_nan(subject: Subject, where: str) -> NoReturn:
     check_finite(subject)
     raise ModelError(
         f"The attention at {where} of {subject.name} is not a number, although all weights are; "
-        f"{_plain(subject.dtype)} may be too narrow: use --dtype float32 "
+        f"{_plain(subject.dtype)} may be too narrow: use --load dtype=float32 "
         "(dtype='float32')."
     )
 

@@ -148,7 +148,7 @@ REMOVAL = Column(
     paper="Michel et al. 2019, section 4",
     range=(1, None),
     more="goes later",
-    group="Whether it can go",
+    group="Whether it can be pruned",
     format=".0f",
 )
 
@@ -305,7 +305,7 @@ def worth_of(units: Iterable[Unit], scores: Mapping[Head, float]) -> list[float]
         if lacking:
             raise UsageError(
                 f"{lacking[0]} has no score, so it has no place in the order; rank by another "
-                "score, or prune only the stacks that have one (--stacks)."
+                "score, or prune only the stacks that have one (--ranking stacks=)."
             )
         found.append(float(sum(scores[head] for head in unit)))
     return found

@@ -37,7 +37,7 @@ from headcount.models import (
 from headcount.records import Head
 
 # --- Which heads of each attention stay, and whether they can -----------------------------------
-# Query heads of one group share the head of their keys and values. A group can go as a whole, and
+# Query heads of a group share the head of their keys and values. A group is pruned as a whole, and
 # every group that stays must have as many query heads as any other.
 
 

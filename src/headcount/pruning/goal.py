@@ -47,7 +47,7 @@ class TrainingOptions:
 # --- How many heads are gone after each step ----------------------------------------------------
 
 
-#: Where a curve begins that has to find out whether a single head can go.
+#: Where a curve begins that has to find out whether a single head can be pruned.
 _FIRST = (1, 2, 4, 7, 10)
 
 

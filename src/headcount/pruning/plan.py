@@ -1,4 +1,4 @@
-"""The plan of a pruning: heads scored and ordered, the curve measured, the heads to go chosen.
+"""The plan of a pruning: heads scored and ordered, the curve measured, the heads chosen.
 
 Orders follow Michel et al., NeurIPS 2019, section 4. How far an order can go within a loss that is
 allowed is a fixed-sequence test (Maurer, Hothorn & Lehmacher 1995) on held-out examples.
@@ -101,7 +101,7 @@ class Orders:
             total = sum(map(len, units))
             raise UsageError(
                 f"A step of {self.how.step:g}% of {total} heads is more than may go; take smaller "
-                "steps (--step)."
+                "steps (--ranking step=)."
             )
         made = [order for name in names for order in self._of(name, units, goal, "all")]
         there = check_stacks(self.how.stacks, anatomy.stacks)
@@ -214,13 +214,13 @@ def last_step(order: Order, goal: Goal, units: Sequence[Unit], at_least: int) ->
     gone = len(order.gone(reached))
     if wanted and not gone and wanted < min(map(len, units)):
         raise UsageError(
-            f"{wanted} heads are to go, and {min(map(len, units))} is the fewest that can go at "
-            "once; remove more, or leave out even (--even)."
+            f"{wanted} heads are to be pruned, and {min(map(len, units))} is the fewest at "
+            "once; remove more, or leave out even (--ranking even)."
         )
     if wanted - gone >= max(map(len, units)):
         raise UsageError(
-            f"{wanted} heads are to go, but no more than {gone} can while every layer keeps at "
-            f"least {at_least}; remove fewer, or lower at_least (--at-least)."
+            f"{wanted} heads are to be pruned, but at most {gone} can while every layer keeps at "
+            f"least {at_least}; remove fewer, or lower at_least (--ranking at-least=)."
         )
     return reached
 
@@ -303,7 +303,7 @@ class Plan(Brief):
 
     def in_brief(self) -> tuple[str, pd.DataFrame]:
         """What would go, and the curve."""
-        return f"Plan({len(self.going)} heads to go: {self.aim})", self.curve.set_index("step")
+        return f"Plan({len(self.going)} heads to prune: {self.aim})", self.curve.set_index("step")
 
 
 @old_keywords(ranking=RankingOptions)
@@ -351,7 +351,7 @@ def prune_plan(
     >>> how = hc.RankingOptions(step=25)
     >>> plan = hc.prune_plan(hc.load("translator"), task, drop_share=0.25, ranking=how)
     >>> plan, plan.curve["heads_left"].tolist()
-    (Plan(36 heads to go: 0.25 of all gone), [144, 108, 72, 36])
+    (Plan(36 heads to prune: 0.25 of all gone), [144, 108, 72, 36])
     """
     check_subject(subject, "prune_plan(subject, task, max_loss=0.5)")
     check_task(task, "prune_plan")
@@ -370,7 +370,7 @@ def prune_plan(
     if REFIT in names and (how.exact or not how.refit):
         raise UsageError(
             "The order 'refit' is of what heads cost after a refit; add refit=True (--refit), and "
-            "leave out exact (--exact)."
+            "leave out exact (--ranking exact)."
         )
     check_score_names([name for name in names if name not in (RANDOM, REFIT)], table)
     if len(task) < 2:

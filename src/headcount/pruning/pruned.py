@@ -185,7 +185,8 @@ def _warned(
     if place is not None and subject.stored == "quantised" and export != "gguf":
         notes.append(
             "Its weights came quantised (GGUF) and are saved unpacked, so the folder is larger "
-            "than the file; --save-dtype float16 halves it, --even --export gguf writes GGUF back."
+            "than the file; --export save-dtype=float16 halves it, --ranking even --export gguf "
+            "writes GGUF back."
         )
     return notes
 

@@ -1,4 +1,4 @@
-"""How many heads can go: one rule, for `prune`, the page, the terminal and Python.
+"""How many heads can be pruned: one rule, for `prune`, the page, the terminal and Python.
 
 A step of the pruning curve passes when the one-sided 95% confidence bound of its loss, on examples
 that the order was not chosen on, is within a tolerance; the first that fails ends it (a
@@ -232,19 +232,19 @@ def at_chance(row: Mapping[Any, Any]) -> bool:
 
 @dataclass(frozen=True)
 class CanGo:
-    """How many heads can go by one metric, how sure that is, and on how many examples."""
+    """How many heads can be pruned by one metric: the bound of the loss, and the sample size."""
 
     metric: str
     #: Examples that judged.
     n: int
     order: str
-    #: The step of that order; 0 where no head can go.
+    #: The step of that order; 0 where no head can be pruned.
     step: int
     heads: int
     #: What may be lost, in words and in the metric's own unit.
     within: str
     tolerance: float
-    #: The 95% bound of the loss at that step; at the first step where no head can go.
+    #: The 95% bound of the loss at that step; at the first step where no head can be pruned.
     bound: float
     #: The smallest loss that so many examples could have told from none.
     visible: float
@@ -260,12 +260,12 @@ class CanGo:
 
         >>> CanGo("accuracy", 436, "gradient", 1, 4, "1 point of accuracy", 0.01, 0.008, 0.006
         ... ).sentence
-        '4 heads can go within 1 point of accuracy: at most 0.8 points of accuracy is lost (95%
-        bound, n = 436; smallest detectable loss 0.6 points of accuracy).'
+        '4 heads can be pruned within 1 point of accuracy: at most 0.8 points of accuracy is lost
+        (95% bound, n = 436; smallest detectable loss 0.6 points of accuracy).'
         """
         lost = lost_in_words(self.metric, self.n, self.bound, self.bound - self.visible)
         if self.heads:
-            return f"{_heads(self.heads)} can go within {self.within}: {lost}."
+            return f"{_heads(self.heads)} can be pruned within {self.within}: {lost}."
         if math.isfinite(self.bound):
             lost = f"the first step may lose {amount_in_words(self.bound, self.metric)} "
             lost += f"(n = {self.n:,}; {_unseen(self.visible, self.metric)})"
@@ -315,7 +315,7 @@ def can_go(curve: pd.DataFrame, tolerance: Tolerance | str | float | None = None
     """What the rule says of a curve (`curve.parquet`), by each metric that judged it.
 
     The first order that is not random decides, as in `prune`: the best of several would be chosen
-    by what judges it. The strictest comes first: only what all metrics allow can go. Rows of before
+    by what judges it. The strictest comes first: only what all metrics allow. Rows of before
     there were bounds count with the end of their 95% interval.
     """
     allowed = read_tolerance(tolerance)

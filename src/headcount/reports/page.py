@@ -18,7 +18,7 @@ from headcount import plugins
 from headcount.errors import RunError, UsageError
 from headcount.models import Subject
 from headcount.pruning import read_tolerance
-from headcount.records import HeadTable, Run, version, write_bytes
+from headcount.records import HeadTable, Run, old_keywords, version, write_bytes
 from headcount.reports.options import Fineness
 from headcount.reports.parts import argument, curve, look, numbers, verdicts
 from headcount.reports.parts.numbers import Source, read_source
@@ -283,6 +283,7 @@ class Report:
         )
 
 
+@old_keywords()
 def report(
     run_or_table: Run | HeadTable | str | Path,
     path: str | Path = "report.html",
@@ -306,10 +307,11 @@ def report(
     ...     print(report(table, Path(folder, "report.html")).path.name)
     report.html
     """
-    if isinstance(run_or_table, Subject):
+    if not isinstance(run_or_table, Run | HeadTable | str | Path):
+        model = "subject" if isinstance(run_or_table, Subject) else "hc.Subject(model, tokenizer)"
         raise UsageError(
-            "report draws a run or a table, not a Subject; to measure a model and write its page: "
-            "hc.story(subject, page='report.html')."
+            f"report draws a run or a table, not {type(run_or_table).__name__}; to measure a model "
+            f"and write its page: hc.story({model}, page='report.html')."
         )
     place = check_page(path, maps)
     allowed = None if tolerance is None else str(read_tolerance(tolerance))
@@ -377,8 +379,8 @@ _MEASURED = {
         "Agreement of measures",
         "headcount score MODEL --task ... --by gradient,ablation -o RUN",
     ),
-    "exhibits": ("Exhibits", "headcount report MODEL, without --no-exhibits"),
-    "pattern": ("Patterns of maps", "headcount survey MODEL --text FILE --patterns -o RUN"),
+    "exhibits": ("Exhibits", "headcount report MODEL, without --page no-exhibits"),
+    "pattern": ("Patterns of maps", "headcount survey MODEL --text FILE --show patterns -o RUN"),
     "probe_weight": (
         "Weight in the attention-only probe",
         "headcount probe MODEL --treebank FILE --test FILE -o RUN",

@@ -315,9 +315,9 @@ def own_metric(context: StoryContext) -> Task | None:
     return None if task.metric.name == "loss" else task
 
 
-# --- How far heads can go -----------------------------------------------------------------------
+# --- The pruning curve -----------------------------------------------------------------------
 
-_NAME, _TITLE = "curve", "How far heads can go"
+_NAME, _TITLE = "curve", "The pruning curve"
 #: In percent of all heads: a tenth a step after the first few heads; fewer in random orders.
 _STEP, _RANDOM_STEP, _RANDOMS = 10.0, 20.0, 5
 #: Multiplications for the loss, and for what people judge the task by.
@@ -404,8 +404,8 @@ def curve_stage(context: StoryContext) -> StoryStage:
 
 
 def can_go_stage(context: StoryContext) -> StoryStage:
-    """How many heads can go within the tolerance, by the rule of `pruning.can_go`."""
-    title, allowed = "How many can go", read_tolerance(context.tolerance)
+    """How many heads can be pruned within the tolerance, by the rule of `pruning.can_go`."""
+    title, allowed = "How many heads can be pruned", read_tolerance(context.tolerance)
     if context.task is None:
         return StoryStage("can-go", title, why_not=context.why_no_task)
 

@@ -1,4 +1,4 @@
-"""The story of a model's heads: what each does, how much it matters, how many can go.
+"""The story of a model's heads: what each does, how much it matters, how many can be pruned.
 
 `story` is `headcount report MODEL` as one call. Every stage is kept in the run: one that is there
 with the same settings is not done again, and one that was interrupted goes on.
@@ -181,6 +181,11 @@ def _loaded(model: Subject | str | Path | None, loading: Mapping[str, Any]) -> S
                 "leave it out."
             )
         return model
+    if not isinstance(model, str | Path | None):
+        raise UsageError(
+            f"story takes a Subject or the name of a model, not {type(model).__name__}; write "
+            "hc.story(hc.Subject(model, tokenizer), task=task)."
+        )
     name = model or "translator"
     with working(f"Loading {name}"):
         return load(name, **loading)

@@ -47,7 +47,7 @@ from headcount.wiring import TILE, Needs, halve_tiles, tap
 
 # --- One pass -----------------------------------------------------------------------------------
 
-_SMALLER = "--batch-size (batch_size=) or --max-length (max_length=)"
+_SMALLER = "--batch-size (batch_size=) or --reading max-length= (max_length=)"
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ def _predicate(sentence: Sentence) -> bool:
 
 _NO_TREE = (
     "{} has no trees: no word has a HEAD; give a treebank (.conllu), or give it as text with a "
-    "parser (--text, --parser)."
+    "parser (--text, --judging parser=)."
 )
 _NO_CLUSTER = (
     "{} has no coreference: no two mentions mean the same; give .jsonl with sents and clusters, "

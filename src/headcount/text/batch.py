@@ -110,7 +110,7 @@ class Fit:
             row, limit = example.labels, self.label_limit
         return InputError(
             f"{name} has {len(row.ids)} tokens and the model takes {limit}; shorten it, or use "
-            "long='window' or long='truncate' (--long)."
+            "long='window' or long='truncate' (--reading long=)."
         )
 
 

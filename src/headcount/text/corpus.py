@@ -256,7 +256,7 @@ def _reader_of(
         )
     if isinstance(source, bytes | dict) or not isinstance(source, Iterable):
         raise InputError(
-            f"A {type(source).__name__} is not a corpus; pass a list of texts, a list of pairs, "
+            f"{type(source).__name__} is not a corpus; pass a list of texts, a list of pairs, "
             "or the path of a .txt, .tsv or .conllu file."
         )
     items = list(source)
@@ -480,8 +480,8 @@ def _detected(file: TextFile, format: str) -> str:
     needs = ["text", *(f"{' and '.join(needed)} ({kind})" for kind, needed in kinds.items())]
     raise InputError(
         f"{file.name} has a first line with {', '.join(keys) or 'no keys'}; JSON lines of a corpus "
-        f"have {', '.join(needs[:-1])} or {needs[-1]}; say which they should be with --format "
-        "(format=)."
+        f"have {', '.join(needs[:-1])} or {needs[-1]}; name the format with --input "
+        "format= (format=)."
     )
 
 

@@ -132,7 +132,7 @@ def finds_words(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, wanted: bool
     if wanted and not corpus.annotated:
         raise InputError(
             f"{corpus.name} has no words, only text; give a treebank (.conllu), or parse it "
-            "(--parser)."
+            "(--judging parser=)."
         )
     if wanted:
         must_give_places(tokenizer)
@@ -205,8 +205,8 @@ def encode(
     decoded = kind == "encoder-decoder" and not {"dec", "cross"}.isdisjoint(stacks)
     if tokenizer is None:
         raise UsageError(
-            "Reading text needs a tokenizer and this subject has none; pass one: --tokenizer, or "
-            "hc.Subject(model, tokenizer)."
+            "Reading text needs a tokenizer and this subject has none; pass one: "
+            "--load tokenizer=, or hc.Subject(model, tokenizer)."
         )
     check_corpus(corpus, kind, decoded)
     if chat:

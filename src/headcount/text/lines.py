@@ -222,7 +222,7 @@ def format_of(source: str | Path, asked: str | None = None) -> str:
         raise InputError(f"'{asked}' is not a corpus format; choose one of {', '.join(names)}.")
     if asked is None and str(source) == "-":
         return "txt"
-    hint = ", or say which it is with --format (format=)"
+    hint = ", or say which it is with --input format= (format=)"
     return asked or FORMATS[suffix_of(source, FORMATS, hint)]
 
 

@@ -431,7 +431,7 @@ class EncodeReport:
             ),
             (
                 self.unsampled,
-                "All queries were read, not a sample (--rows, rows=): what is read between words "
+                "All queries were read, not a sample (--reading rows=): what is read between words "
                 "or heads, and patterns, need all of them.",
             ),
             (

@@ -267,7 +267,7 @@ class Records:
         has = "no column of text" if not texts else f"{len(texts)} columns that could be the text"
         raise InputError(
             f"{self.name} has {has} among {', '.join(self.columns[:12]) or 'none'}; name the one "
-            "to read with --column (column=), or two of a pair with columns=."
+            "to read with --input column=NAME (column=), or two of a pair with columns=."
         )
 
 

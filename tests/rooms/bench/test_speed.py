@@ -197,5 +197,5 @@ def test_a_forward_that_cannot_be_recorded_is_told_in_a_sentence() -> None:
         timing._recorded(subject, lambda: None)
     assert str(told.value) == (
         "The forward of tiny cannot be recorded as a CUDA graph (operation not permitted when "
-        "stream is capturing); time it as it is (--way plain)."
+        "stream is capturing); time it as it is (--timing way=plain)."
     )

@@ -58,7 +58,7 @@ def test_stacks_are_drawn_in_percent_of_their_own_heads() -> None:
     assert lines[0].get_xdata().tolist() == pytest.approx(
         [0, 100 / 6, 200 / 6, 50, 400 / 6, 500 / 6]
     )
-    with pytest.raises(UsageError, match=r"no stack by itself; .*--by-stack"):
+    with pytest.raises(UsageError, match=r"no stack by itself; .*--ranking by-stack"):
         hc.plot.pruning_by_stack(CURVE)
 
 

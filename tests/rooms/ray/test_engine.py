@@ -277,8 +277,8 @@ def test_bad_input_of_a_cluster(cluster: Any, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(UsageError) as caught:
         hc.survey(subject, TEXTS, engine=RayEngine(workers=2, gpus_per_worker=1))
     assert str(caught.value) == (
-        "2 workers with 1 GPUs each need 2, and the cluster has 0; ask for fewer workers "
-        "(--workers) or GPUs (--gpus-per-worker)."
+        "2 workers with 1 GPUs each need 2, and the cluster has 0; ask for fewer "
+        "(--engine ray,workers=N,gpus-per-worker=M)."
     )
     with pytest.raises(UsageError, match="99 workers need as many cores, and the cluster has"):
         hc.survey(subject, TEXTS, engine=RayEngine(workers=99))

@@ -53,7 +53,7 @@ export function num(value, spec = ".2f") {
 export const range = (lo, hi, spec) => lo == null ? "" : ` [${num(lo, spec)}, ${num(hi, spec)}]`;
 // The value of a metric: as many digits as tell steps apart.
 export const quality = v => num(v, v >= 10 ? ".1f" : ".3g");
-export const pct = value => value == null ? "–" : `${Math.round(value * 100)} %`;
+export const pct = value => value == null ? "–" : `${Math.round(value * 100)}%`;
 export const pval = p => p == null ? "not tested" : p < .001 ? "p < .001" : `p = ${p.toFixed(3).replace(/^0/, "")}`;
 export const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 export const argmax = list => list.reduce((best, v, k) => v > list[best] ? k : best, 0);

@@ -31,11 +31,11 @@ function cost(c, i) {
   return el("p", {}, el("b", { text: verdict }), `Switched off alone, it ${/loss/.test(by) ? "adds" : "costs"} `, el("b", { "data-cost": c.id, text: show(c, i) }), `${range(c.lo?.[i], c.hi?.[i], c.fmt)} ${by}; ${tail}.`);
 }
 function together() {
-  if (!D.curve?.length) return unmeasured("curve", "When it goes as heads are removed together.");
+  if (!D.curve?.length) return unmeasured("curve", "When it is removed as heads are pruned together.");
   const o = D.curve[S.order], k = o.points.findIndex(p => p.gone.includes(S.head)), p = o.points[k];
-  if (!p) return el("p", {}, el("b", { text: "It stays. " }), `In the order of ${o.id} it is still there when ${o.points.at(-1).left} heads are left.`);
+  if (!p) return el("p", {}, el("b", { text: "It stays. " }), `In the order of ${o.id} it is among the last ${o.points.at(-1).left} heads.`);
   const change = p.delta == null ? "" : ` (${num(p.delta, "+.2g")}${range(p.delta_low, p.delta_high, "+.2g")} against the whole model)`;
-  return el("p", {}, `In the order of ${o.id} it goes at step ${k}, which leaves ${p.left} heads: ${o.metric} ${num(p.value, ".3g")}${change}. `, el("button", { class: "inline", text: "Go to that step", onclick: () => setStep(S.order, k) }));
+  return el("p", {}, `In the order of ${o.id} it is removed at step ${k}, which leaves ${p.left} heads: ${o.metric} ${num(p.value, ".3g")}${change}. `, el("button", { class: "inline", text: "Go to that step", onclick: () => setStep(S.order, k) }));
 }
 when("#before", "click", () => turn(-1));
 when("#after", "click", () => turn(1));

@@ -38,9 +38,9 @@ async function fillIn() {
 }
 view(() => {
   if (($("#gallery").hidden = !present.some(h => seenIn(h.i).length))) return;
-  put("#thumbs", D.stacks.map(s => el("div", { class: "wall", css: { "--h": s.heads } }, D.stacks.length > 1 && el("h3", { text: s.title }), el("div", { class: "tiles" }, heads.slice(s.first, s.end).map(h => absent.has(h.i) ? el("span") : thumb(h.i))))));
+  put("#thumbs", D.stacks.map(s => el("div", { class: "wall", css: { "--h": s.heads, "--cap": `${Math.max(28, Math.min(54, 560 / s.layers))}px` } }, D.stacks.length > 1 && el("h3", { text: s.title }), el("div", { class: "tiles" }, heads.slice(s.first, s.end).map(h => absent.has(h.i) ? el("span") : thumb(h.i))))));
   const n = Math.max(...present.map(h => seenIn(h.i).length));
   put("#gallerynote", `Rows: layers, from the top; columns: heads. In each square a row is a word that looks, a column a word looked at; dark is much attention. Mean of ${n} sentence${n === 1 ? "" : "s"}, stretched to one size. Outlined: heads with a role. Choose one to look closer.`);
-  new IntersectionObserver((seen, watch) => { if (seen.some(e => e.isIntersecting)) { watch.disconnect(); fillIn(); } }).observe($("#gallery"));
+  (window.requestIdleCallback || setTimeout)(fillIn);
   on("theme", fillIn);
 });

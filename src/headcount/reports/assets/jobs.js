@@ -29,7 +29,7 @@ function swarm(own, x, size, room) {
   });
 }
 function lane(row, c, x, w, size, named) {
-  const tall = row.own.length > 24 ? 34 : 26, mid = tall / 2, filled = c.id === "ablation" && D.costly, xs = row.own.map(h => x(h.i)), free = (from, to) => !xs.some(v => v > from && v < to);
+  const tall = row.own.length > 24 ? 48 : 32, mid = tall / 2, filled = c.id === "ablation" && D.costly, xs = row.own.map(h => x(h.i)), free = (from, to) => !xs.some(v => v > from && v < to);
   const dots = swarm(row.own, x, size * 1.7, mid - size).map(([i, at, y]) => mark(i, sv("g", { class: `pt r-${row.role}`, role: "button", tabindex: -1, "aria-label": `${heads[i].id}, ${show(c, i)}`, transform: `translate(${at.toFixed(1)} ${(mid + y).toFixed(1)})` },
     sv("circle", { class: "hit", r: 12 }), sv("circle", { class: "halo", r: size + 4 }), sv("circle", { class: filled && !matters(i) ? "bead open" : "bead", r: size }))));
   const mean = row.own.length > 1 && sv("path", { class: "at", d: `M${x(null, row.mean).toFixed(1)} ${mid - 9}v18` });
@@ -64,7 +64,7 @@ function drawJobs() {
     return own.length ? [D.roles && id !== "none" && el("h3", {}, `${plural(n, "head")} ${n > 1 ? name : id === "does" ? "does something" : "looks" + name.slice(4)}`, tested(c, id)), own.map(line)] : [];
   }), el("div", { class: "jr axisrow" }, el("span"), drawing(w, 18, `${c.title}, ${num(a, c.fmt)} to ${num(b, c.fmt)}`, ticks(a, b, 5).map(v => [sv("path", { class: "tick", d: `M${x(null, v).toFixed(1)} 0v4` }), words(x(null, v), 15, num(v, c.fmt.startsWith("+") && v ? "+.3g" : ".3g"), "middle")])), el("span")));
   const about = D.examples[c.id], by = c.id === "ablation" ? `${about?.metric || c.unit || "cost"} added when this head alone is switched off${D.costly ? "; filled: significant" : ""}` : `${c.title}${c.unit ? `, ${c.unit}` : ""}`;
-  put("#jobnote", `${by}; bar: mean${about ? `; n = ${about.n}` : ""}. ${D.roles ? "Heads with several roles count once, function before location." : ""}`);
+  put("#jobnote", `${by[0].toUpperCase()}${by.slice(1)}; bar: mean${about ? `; n = ${about.n}` : ""}. ${D.roles ? "Heads with several roles count once, function before location." : ""}`);
 }
 tables.jobs = () => { const c = lens(); return [["head", "role", c.id, "matters"], ...present.map(h => [h.id, mainRole(h.i).role, c.values[h.i], D.costly ? +matters(h.i) : null])]; };
 view(drawJobs, "col size theme");

@@ -28,9 +28,9 @@ export function lesionPicture(l, width) {
 function drawLesions() {
   const l = LESIONS[lesionAt], box = $("#lesionbox");
   put("#lesionbox", lesionPicture(l, box.clientWidth));
-  const best = needs(l)[0], k = best && l.added[best.k].indexOf(best.most), cause = best && (D.roles?.[best.i] || []).find(v => v.cause);
-  put("#lesionsaid", best ? [el("b", { text: heads[best.i].id }), `: without it “${l.words[k]}” is ${num(Math.exp(best.most), ".2g")} times less likely here. ${cause ? cause.cause : "One sentence is an anecdote: what it costs over the corpus stands under “If it is removed”."}`] : "No word of this sentence becomes clearly less likely without a single head: others stand in for each of them.");
-  put("#lesionnote", `${l.target ? `${l.source} → ${l.target}` : l.source} Each row: one head switched off. Square: how much less likely its word becomes; a full cell is ${FULL_CELL} nats, ${num(Math.exp(FULL_CELL), ".2g")} times. ${needs(l).length} of ${l.heads.length} heads shown: some word at least ${num(Math.exp(LEAST_NEED), ".3g")} times less likely.`);
+  const rows = needs(l), best = rows[0], k = best && l.added[best.k].indexOf(best.most), corpus = rows.flatMap(h => (D.causes || []).filter(c => c.head === h.i)).slice(0, 4);
+  put("#lesionsaid", best ? [el("b", { text: heads[best.i].id }), `: without it “${l.words[k]}” is ${num(Math.exp(best.most), ".2g")} times less likely here. ${corpus.length ? "Over the corpus: " : "One sentence is an anecdote; “If it is removed” below has each head’s cost over the corpus."}`, corpus.map(c => [el("b", { text: heads[c.head].id }), ` ${c.said} `])] : "Without any single head, no word of this sentence becomes clearly less likely: other heads make up for it.");
+  put("#lesionnote", `${l.target ? `${l.source} → ${l.target}` : l.source} Each row: one head switched off. Square: how much less likely its word becomes; a full cell is ${FULL_CELL} nats, ${num(Math.exp(FULL_CELL), ".2g")} times. ${rows.length} of ${l.heads.length} heads shown: some word at least ${num(Math.exp(LEAST_NEED), ".3g")} times less likely.`);
 }
 view(() => {
   if (($("#lesions").hidden = !LESIONS.length)) return;

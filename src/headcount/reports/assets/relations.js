@@ -11,20 +11,20 @@ function read([k, accuracy, low, high, p_adjusted, status]) {
 }
 function span(r) {
   const x = v => `${(100 * v).toFixed(1)}%`, line = (cls, x1, x2, y1 = 9, y2 = 9) => sv("line", { x1, x2, y1, y2, class: cls });
-  return sv("svg", { width: "100%", height: 18, role: "img", "aria-label": `${pct(r.accuracy)}, 95 % interval ${pct(r.low)} to ${pct(r.high)}, baseline ${pct(r.baseline)}`, class: r.good ? "good" : "plain" },
+  return sv("svg", { width: "100%", height: 18, role: "img", "aria-label": `${pct(r.accuracy)}, 95% interval ${pct(r.low)} to ${pct(r.high)}, baseline ${pct(r.baseline)}`, class: r.good ? "good" : "plain" },
     line("axis", 0, "100%"), r.low != null && line("range", x(r.low), x(r.high)), r.baseline != null && line("base", x(r.baseline), x(r.baseline), 2, 16), sv("circle", { cx: x(r.accuracy), cy: 9, r: 3.6, class: "mean" }));
 }
 const ofHead = r => el("div", { class: `rl ${r.good ? "hit" : ""}`, title: `${r.relation}${r.meaning ? ` (${r.meaning})` : ""} ${r.direction}: ${r.status}; n = ${r.n}, offset ${num(r.offset, "+.0f")}, ${pval(r.p_adjusted)}` },
   el("span", { text: r.relation }), span(r), el("span", { class: "v", text: `${pct(r.accuracy)} ${ARROW[r.direction] || ""}` }));
 view(() => {
   const rows = R?.heads[S.head] || [];
-  put("#rels", rows.length ? rows.map(row => ofHead(read(row))) : unmeasured(R ? "" : "relations", R && "No relation was asked of this stack."));
+  put("#rels", rows.length ? rows.map(row => ofHead(read(row))) : R ? el("p", { class: "note", text: "Does not apply: relations are judged between the words of one text." }) : unmeasured("relations"));
 }, "head");
 
 // The table: title, what it is sorted by, what it shows.
 const COLUMNS = [
   ["Relation", r => r.relation, r => [r.relation, r.meaning && el("span", { class: "ud", text: r.meaning })]], ["Direction", r => r.direction], ["Best head", r => r.i, r => headButton(r.i)], ["Accuracy", r => r.accuracy, r => pct(r.accuracy)],
-  ["95 % interval", null, span], ["Best offset", r => r.baseline, r => `${pct(r.baseline)} at ${num(r.offset, "+.0f")}`], ["Gain", r => r.gain, r => num(100 * r.gain, "+.0f")],
+  ["95% interval", null, span], ["Best offset", r => r.baseline, r => `${pct(r.baseline)} at ${num(r.offset, "+.0f")}`], ["Gain", r => r.gain, r => num(100 * r.gain, "+.0f")],
   ["p, corrected", r => r.p_adjusted ?? 2, r => pval(r.p_adjusted).replace(/p (= )?/, "")], ["n", r => r.n], ["Verdict", null, r => r.status],
 ];
 let order = { by: 6, sign: -1 }, few = false;

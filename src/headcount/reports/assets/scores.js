@@ -20,7 +20,7 @@ function update() {
     at.setAttribute("d", v == null ? "" : `M${x(v)} 1v16`);
     span.setAttribute("d", low == null ? "" : `M${x(low)} 9H${x(high)}`);
     value.textContent = v == null ? "" : show(c, i);
-    value.title = low == null ? "" : `95 % interval ${num(low, c.fmt)} to ${num(high, c.fmt)}`;
+    value.title = low == null ? "" : `95% interval ${num(low, c.fmt)} to ${num(high, c.fmt)}`;
     rank.textContent = v == null ? c.id === "removal_step" ? "stays" : "not measured" : `${c.rank[i]}/${c.known}`;
   }
   for (const group of $$("#scores section")) group.hidden = $$(".st", group).every(r => r.hidden);

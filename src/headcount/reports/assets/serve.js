@@ -130,10 +130,11 @@ function drawTexts(answer) {
 }
 // What a change did to words, the largest first: how many times less likely each became.
 const LEAST_CHANGE = 1.27, MOST_SAID = 3;
-const times = r => r < 2 ? `${Math.round(100 * (1 - 1 / r))} % less likely` : `${r < 10 ? r.toFixed(1) : Math.round(r)} times less likely`;
+const times = r => r < 2 ? `${Math.round(100 * (1 - 1 / r))}% less likely` : `${r < 10 ? r.toFixed(1) : Math.round(r)} times less likely`;
 function drawSaid(answer) {
   const fell = answer.kind === "similarity" ? [] : answer.bars.map(([word, was, now]) => [word.trim(), was == null ? 0 : was / Math.max(now ?? 0, 1e-4), was]).filter(([, r, was]) => r >= LEAST_CHANGE && was > .02).sort((a, b) => b[1] - a[1]), same = answer.off.length && !fell.length && (answer.cut == null || answer.cut === answer.whole);
-  $("said").textContent = !answer.off.length || answer.kind === "similarity" ? "" : fell.length ? `${fell.slice(0, MOST_SAID).map(([w, r]) => `“${w}” ${times(r)}`).join(", ")}${fell.length > MOST_SAID ? `, and ${fell.length - MOST_SAID} more` : ""}.` : same ? "Nothing changes: no word here becomes clearly less likely." : "Another word wins, by a little: it was a close call.";
+  const turned = answer.kind === "similarity" && answer.bars.length ? (answer.bars[0][2] ?? 0) - answer.bars[0][1] : 0;
+  $("said").textContent = !answer.off.length ? "" : answer.kind === "similarity" ? `The cosine ${Math.abs(turned) < .0005 ? "stays the same" : `${turned < 0 ? "falls" : "rises"} by ${Math.abs(turned).toFixed(3)}`}.` : fell.length ? `${fell.slice(0, MOST_SAID).map(([w, r]) => `“${w}” ${times(r)}`).join(", ")}${fell.length > MOST_SAID ? `, and ${fell.length - MOST_SAID} more` : ""}.` : same ? "Nothing changes: no word here becomes clearly less likely." : "Another word wins, by a little: it was a close call.";
   $("offer").hidden = !same || answer.kind === "similarity";
 }
 // The word of which the fewest heads are looked for: the least sure, until another is chosen.
@@ -151,14 +152,14 @@ async function searched(where, more, use) {
   if (found.error) $("state").textContent = found.error; else use(found);
 }
 $("fewest").addEventListener("click", () => searched("fewest", { word: +$("fewest").dataset.word }, found => {
-  if (!found.off.length) { $("state").textContent = `No ${found.most} heads change it: others stand in for them.`; return; }
+  if (!found.off.length) { $("state").textContent = `No set of up to ${found.most} heads changes it: other heads make up for them.`; return; }
   off.clear(); found.off.forEach(h => off.add(h)); changed();
 }));
 $("offer").addEventListener("click", () => searched("offer", {}, found => {
-  if (!found.text) { $("state").textContent = "None of the sentences that were tried changes either."; return; }
+  if (!found.text) { $("state").textContent = "None of the tried sentences changes either."; return; }
   $("text").value = found.text; wordAt = null; ask();
 }));
-const pct = v => v == null ? "≈ 0 %" : v >= .995 || v < .0005 ? `${Math.round(100 * v)} %` : `${(100 * v).toFixed(1)} %`;
+const pct = v => v == null ? "≈ 0%" : v >= .995 || v < .0005 ? `${Math.round(100 * v)}%` : `${(100 * v).toFixed(1)}%`;
 function drawBars(answer) {
   const cut = answer.off.length > 0, keyed = { tokens: "the probability of each token of the translation", next: "the likeliest tokens", classes: "classes", similarity: "1: the same direction" };
   $("barkey").textContent = `${keyed[answer.kind]}${cut ? "; grey: all heads on, blue: without" : ""}`;

@@ -26,12 +26,12 @@ function figures(name, cells, at, worth) {
 }
 function grids(best) {
   const { columns, stops } = D.strip, shown = stops.filter(s => s.shown || s.step === best).sort((a, b) => b.left - a.left), box = $("#survivors"), width = Math.max(30, Math.min(110, (box.clientWidth - 96) / shown.length - 14)), framed = shown.map(s => best > 0 && s.step === best);
-  const change = (v, spec, lo, hi) => v == null ? "" : el("span", { class: "d", title: lo == null ? null : `95 % interval${range(lo, hi, spec)}`, text: num(v, spec) });
+  const change = (v, spec, lo, hi) => v == null ? "" : el("span", { class: "d", title: lo == null ? null : `95% interval${range(lo, hi, spec)}`, text: num(v, spec) });
   put("#survivors", el("table", { class: "svt" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, el("span", { class: "vh", text: "What is measured" })), shown.map((s, k) => el("th", { scope: "col", class: framed[k] ? "best" : "" },
     el("button", { class: `sv ${framed[k] ? "best" : ""}`, "aria-pressed": isNow(s), "data-step": s.step, onclick: () => s.step == null ? showWithout(s.gone, stopKey(s)) : setStep(D.strip.order, s.step) }, tiles(new Set(s.gone), width), el("span", {}, s.step === 0 ? "all " : "", el("b", { text: s.left }), s.step === 0 ? "" : " left")))))),
   el("tbody", {}, columns.map((name, j) => figures(name, shown.map(s => s.cells[j]?.some(v => v != null) ? s.cells[j] : null), framed, ([v, d, lo, hi], k) => [v != null && el("b", { text: quality(v) }), v != null && d != null && shown[k].step !== 0 ? " " : "", shown[k].step !== 0 && change(d, "+.2g", lo, hi), shown[k].chance && " at chance"])),
-    figures("milliseconds", shown.map(s => s.time), framed, ([ms, , gain, low, high], k) => [el("b", { text: num(ms, ".3g") }), k ? el("span", { class: "d", title: `times as fast; 95 % interval${range(1 + low, 1 + high, ".2f")}`, text: low > 0 || high < 0 ? ` ${num(1 + gain, ".2f")}×` : " the same" }) : ""]),
-    figures("megabytes", shown.map(s => s.time), framed, ([, mb], k) => [el("b", { text: num(mb, ".3g") }), k ? el("span", { class: "d", text: ` ${num(100 * (mb / stops[0].time[1] - 1), ".0f")} %` }) : ""]))));
+    figures("milliseconds", shown.map(s => s.time), framed, ([ms, , gain, low, high], k) => [el("b", { text: num(ms, ".3g") }), k ? el("span", { class: "d", title: `times as fast; 95% interval${range(1 + low, 1 + high, ".2f")}`, text: low > 0 || high < 0 ? ` ${num(1 + gain, ".2f")}×` : " the same" }) : ""]),
+    figures("megabytes", shown.map(s => s.time), framed, ([, mb], k) => [el("b", { text: num(mb, ".3g") }), k ? el("span", { class: "d", text: ` ${num(100 * (mb / stops[0].time[1] - 1), ".0f")}%` }) : ""]))));
   put("#timed", D.times.how ? `Time: a forward of ${D.times.how}, in turns with the whole model.` : "Time and size: not measured in this run; headcount report measures them.");
 }
 // What can go at so many times the usual tolerance, by the rule of pruning/tolerance.py.
@@ -50,19 +50,19 @@ export function reach() {
 }
 function byMetric(b) {
   const lost = b.bound == null ? "" : b.gone ? `, upper bound of the loss ${num(Math.max(0, b.bound), ".2g")}` : `: the first step could cost ${num(b.bound, ".2g")}`;
-  return el("li", { "data-by": b.metric }, el("b", { text: b.gone || "none" }), ` within ${b.within}${lost} (95 %, n = ${b.n})`);
+  return el("li", { "data-by": b.metric }, el("b", { text: b.gone || "none" }), ` within ${b.within}${lost} (95%, n = ${b.n})`);
 }
 // The fewest heads that keep nearly all of the task's own metric once they are healed or refitted.
 const NEARLY = .97;
 function bought() {
   const { columns, stops } = D.strip, j = columns.findIndex(c => /(healed|refitted)$/.test(c) && !c.startsWith("loss")), [metric, way] = (columns[j] || "").split(/ (?=\S+$)/);
   const whole = stops[0].cells.flatMap((c, k) => columns[k].startsWith(metric) && c?.[0] != null ? [c[0]] : []).at(-1), kept = stops.filter(s => s.cells[j]?.[0] != null && s.left < stops[0].left && s.cells[j][0] >= NEARLY * whole).sort((a, b) => a.left - b.left)[0];
-  return j >= 0 && kept ? [el("b", { text: `${kept.left} of ${stops[0].left} heads` }), ` keep ${Math.round(100 * kept.cells[j][0] / whole)} % of ${metric}, ${way} (${quality(kept.cells[j][0])} of ${quality(whole)}). `] : [];
+  return j >= 0 && kept ? [el("b", { text: `${kept.left} of ${stops[0].left} heads` }), ` keep ${Math.round(100 * kept.cells[j][0] / whole)}% of ${metric}, ${way} (${quality(kept.cells[j][0])} of ${quality(whole)}). `] : [];
 }
 function canGo() {
   if (!D.go) return;
   const how = D.go.by[0].healed ? "healed" : "untrained", by = D.go.by.map(allowed), least = strictest(), most = by.reduce((a, b) => b.gone > a.gone ? b : a), lead = n => el("b", { text: n ? plural(n, "head") : "No head" });
-  put("#answer", bought(), least.gone ? [lead(least.gone), ` can be pruned, ${how}:`] : most.gone ? [`${how === "healed" ? "Healed" : "Untrained"}, `, lead(most.gone), ` can be pruned within ${most.within}; within ${least.within} we cannot promise any:`] : [lead(0), ` can be pruned with 95 % confidence, ${how}:`]);
+  put("#answer", bought(), least.gone ? [lead(least.gone), ` can be pruned, ${how}:`] : most.gone ? [`${how === "healed" ? "Healed" : "Untrained"}, `, lead(most.gone), ` can be pruned within ${most.within}; within ${least.within} we cannot promise any:`] : [lead(0), ` can be pruned with 95% confidence, ${how}:`]);
   put("#bymetric", by.map(byMetric));
   put("#tolv", by.map(b => b.within).join(", "));
   put("#gonote", `Least important first, by ${D.curve[S.order].id}. Green frame: the last step within the tolerance. Small: the difference to all heads. Choose a grid to empty the pruned heads below.`);

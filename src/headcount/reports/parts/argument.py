@@ -151,7 +151,7 @@ def _resting(data: Data, costs: set[int]) -> Iterator[Data]:
 
 
 def _going(data: Data) -> Iterator[Data]:
-    """How many can go together by the metric that allows most, and what the strictest says."""
+    """How many can be pruned by the metric that allows most, and what the strictest says."""
     by = data["go"]["by"] if data["go"] else []
     if not by or not by[-1]["gone"]:
         return
@@ -291,8 +291,13 @@ def costs_in_words(metric: str, *costs: float) -> list[str]:
     return [f"{lead} {amounts[0]}", *amounts[1:]]
 
 
+def _model(data: Data) -> str:
+    """A name as a sentence has it: a plain word, as the bundled model's, takes its article."""
+    return f"the {data['model']}" if data["model"] == "translator" else str(data["model"])
+
+
 def _of(data: Data) -> str:
-    return f"{data['model']}’s {data['count']:,} heads"
+    return f"{_model(data)}’s {data['count']:,} heads"
 
 
 # --- The findings, the preferred first ----------------------------------------------------------
@@ -306,7 +311,7 @@ def _jobs(data: Data) -> Iterator[Title]:
         lost, others = costs_in_words(row["metric"], row["added"], row["control"])
         heads = f"{row['heads']} head{'s' * (row['heads'] != 1)}"
         sentence = (
-            f"Without the {heads} of {data['model']} {row['that']}, {lost}; without {row['heads']} "
+            f"Without the {heads} of {_model(data)} {row['that']}, {lost}; without {row['heads']} "
             f"others of the same layers, {others}."
         )
         yield Title(sentence, row["lo"] / max(row["most"], row["visible"], 1e-9))
@@ -326,7 +331,7 @@ def _together(data: Data) -> Iterator[Title]:
 
 
 def _prunable(data: Data) -> Iterator[Title]:
-    """Heads that can go together within the tolerance: ten times their share of the model."""
+    """Heads that can be pruned within the tolerance: ten times their share of the model."""
     by = data["go"]["by"] if data["go"] else []
     if by and by[0]["gone"]:
         gone = by[0]["gone"]
@@ -375,10 +380,10 @@ def _unsure(data: Data) -> str:
     ]
     if not verdicts:
         sharp = _sharp(data)
-        return f"The {data['count']:,} attention heads of {data['model']}{sharp}"
+        return f"The {data['count']:,} attention heads of {_model(data)}{sharp}"
     value, place, verdict = max(verdicts, key=lambda one: one[:2])
     share = f", {value:.0%} of the time" if 0 < value <= 1 else ""
-    return f"Head {head_name(data, place)} of {data['model']} {does(verdict)}{share}."
+    return f"Head {head_name(data, place)} of {_model(data)} {does(verdict)}{share}."
 
 
 def _sharp(data: Data) -> str:

@@ -33,7 +33,7 @@ def curve_part(source: Source) -> list[dict[str, Any]] | None:
 
 
 def could_go(source: Source) -> dict[str, Any] | None:
-    """How many heads can go by the rule of `pruning.can_go`; None where no curve says.
+    """How many heads can be pruned by the rule of `pruning.can_go`; None where no curve says.
 
     `order` and `step` are places in `curve_part`; `by` has what each metric says, the strictest
     first, which decides. The tolerance is `run_tolerance`.

@@ -155,7 +155,7 @@ def by_role(
     [['any function', 4, 1.0, 'more'], ['rare', 4, 1.0, 'more']]
     """
     if "roles" not in table.details:
-        raise UsageError("No head was judged; survey the model with roles first (--roles).")
+        raise UsageError("No head was judged; survey the model with roles first (--judging roles).")
     heads, names = table.heads, list(columns or ())
     if columns is None:
         names = [name for name in importance_columns(table) if name != "confidence"]

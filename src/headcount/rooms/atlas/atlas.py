@@ -172,7 +172,7 @@ def _measured(
 def _can_go(
     subject: Subject, name: str, task: Task, run: Run, plan: AtlasPlan, engine: Engine | str | None
 ) -> dict[str, Any]:
-    """How many heads can go by a task; its gradient score is in the run's table."""
+    """How many heads can be pruned by a task; its gradient score is in the run's table."""
     settings = {"task": task.hash, "metric": task.metric.name, "step": plan.step}
     settings["weights"] = subject.weights_hash
     stage = run.stage(f"atlas-{_slug(name)}")

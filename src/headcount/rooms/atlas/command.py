@@ -41,14 +41,14 @@ def atlas_command(
     load: Annotated[LoadOptions, cli.without("revision", "tokenizer")],
     json: cli.Json = False,
 ) -> None:
-    """Measure all models of CONFIG on all its corpora and tasks, and compare them on one page.
+    """Measure the models of CONFIG on its corpora and tasks; one page.
 
     A model is a name, or {twin_of = NAME, seed = 0} or {pruned_from = NAME, drop_share = 0.5}; a
     corpus {text = FILE} and {treebank = FILE}, or `sample`; a task as --task has it.
     A command that was broken off goes on when it is run again.
 
     [dim]headcount atlas models.toml -o atlas/[/dim]
-    [dim]headcount atlas models.toml -o atlas/ --engine ray --workers 4[/dim]
+    [dim]headcount atlas models.toml -o atlas/ --engine ray,workers=4[/dim]
     """
     where = engine.made()
     plan = read_plan(config, asked, work, load)

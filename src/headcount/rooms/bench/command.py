@@ -45,7 +45,7 @@ def bench_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Time a pruned model against the whole one: costs, latency, and where the rest went.
+    """Time a pruned model against the whole one, operation by operation.
 
     [dim]headcount bench minilm small/model[/dim]
     [dim]headcount bench minilm --share 0.5 --timing 'batches=16|64,lengths=128'[/dim]

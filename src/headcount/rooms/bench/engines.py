@@ -132,7 +132,8 @@ def verified(engine: str, subject: Subject, saved: Saved) -> str:
     if engine == "vllm" and saved.route == "code":
         raise UsageError(
             f"vLLM serves no model whose layers have different numbers of heads ({subject.name}: "
-            "its own code asks one number of the config); take as many from every layer (--even)."
+            "its own code asks one number of the config); take as many from every layer "
+            "(--ranking even)."
         )
     ids = [subject.tokenizer(text)["input_ids"] for text in _PROMPTS]
     ours = [_greedy(model, prompt) for prompt in ids]

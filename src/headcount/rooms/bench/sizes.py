@@ -1,4 +1,4 @@
-"""What can go and what it buys, size by size: the strip of a page, and the stage that times it.
+"""What can be pruned and what it buys, size by size: the strip of a page, and its timing.
 
 Michel et al. 2019, section 4.2: quality as heads go; table 4: heads are removed, not masked, and
 each size is timed in turns with the whole model. Beside it what gates and healing of Voita et al.
@@ -46,8 +46,8 @@ def trained_part(source: Source, curve: list[dict[str, Any]] | None) -> dict[str
     """What is left when gates chose the heads, or the rest learned on: the run's own, else bundled.
 
     `columns` are titles; each row has the heads that went, and for each column quality and its
-    difference to the whole model, with the interval. `said` is what can go by the rule. `whole` is
-    the quality that a row is compared with, where other examples than the run's judged.
+    difference to the whole model, with the interval. `said` is what can be pruned by the
+    rule. `whole` has the whole model's quality in each column, where other examples judged.
     """
     frames = {name: frame for name in _TRAINED if (frame := source.frame(name)) is not None}
     if frames:
@@ -88,7 +88,7 @@ def trained_part(source: Source, curve: list[dict[str, Any]] | None) -> dict[str
         f"model trained on as long. For this run: headcount report --gates --heal."
     )
     columns = [f"{metric} as is", f"{metric} healed"]
-    whole = figure(kept["whole"], 3)
+    whole = [[figure(kept[name], 3)] for name in ("untouched", "whole")]
     return {"note": note, "said": [], "columns": columns, "rows": rows, "whole": whole}
 
 
@@ -163,8 +163,7 @@ def strip_part(source: Source) -> dict[str, Any] | None:
         known = [points.get(name, {}).get(point["left"], {}) for name in columns]
         cells = [[cell.get(name) for name in _CELL] for cell in known]
         if whole:  # other examples: differences can be compared, values cannot
-            cells = [[None, *cell[1:]] if step else [] for cell in cells[:-1]]
-            cells.append([] if step else [whole])
+            cells = [*([None, *cell[1:]] for cell in cells[:-1]), []] if step else whole
         shown = not step if trained["rows"] else step in few
         about = {"left": point["left"], "gone": gone, "cells": cells, "chance": point.get("chance")}
         stops.append({**about, "step": step, "shown": shown})

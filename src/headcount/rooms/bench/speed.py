@@ -355,7 +355,7 @@ def _recorded(subject: Subject, work: Work) -> Work:
             raise
         raise UsageError(
             f"The forward of {subject.name} cannot be recorded as a CUDA graph "
-            f"({first_line(error).rstrip('.')}); time it as it is (--way plain)."
+            f"({first_line(error).rstrip('.')}); time it as it is (--timing way=plain)."
         ) from error
     return partial(_replayed, graph, work)
 
@@ -520,7 +520,7 @@ def even_heads(subject: Subject, share: float = 0.5) -> list[Head]:
         going += site.names[len(site.names) - min(groups, site.kv_heads - 1) * size :]
     if not going:
         raise UsageError(
-            f"{subject.name} has no layer from which {share:.0%} of the heads can go; give a "
+            f"{subject.name} has no layer from which {share:.0%} of the heads can be cut; give a "
             "larger share, or a model that was pruned."
         )
     return going

@@ -65,7 +65,7 @@ def compare_command(
     load: Annotated[LoadOptions, cli.without("revision", "tokenizer")],
     json: cli.Json = False,
 ) -> None:
-    """Compare every head of model B with the same head of model A.
+    """Compare every head of two models of one architecture.
 
     Without a corpus the bundled sample is read.
 

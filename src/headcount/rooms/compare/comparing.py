@@ -262,7 +262,7 @@ def _check_padding(first: Subject, second: Subject, pad_to: int) -> None:
         if limit is not None and pad_to > limit:
             raise UsageError(
                 f"Maps shall be padded to {pad_to} tokens, and {one.name} takes {limit}; pad to "
-                "fewer (--pad-to)."
+                "fewer (pad_to=)."
             )
 
 

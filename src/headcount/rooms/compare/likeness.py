@@ -412,7 +412,7 @@ def pad_to_width(batch: Batch, width: int, pad_id: int) -> Batch:
     there = batch.inputs["input_ids"].shape[1]
     if there > width:
         raise UsageError(
-            f"A text has {there} tokens, and maps are padded to {width}; pad to more (--pad-to)."
+            f"A text has {there} tokens, and maps are padded to {width}; pad to more (pad_to=)."
         )
 
     def wide(tensor: Tensor, fill: int = 0) -> Tensor:

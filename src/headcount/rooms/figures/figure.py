@@ -192,10 +192,10 @@ _MAKES = {
         for score in ("ablation", "gradient", "contribution", "relevance")
     },
     **dict.fromkeys(("roles", "relations", "features", "links", "to_"), _TREES),
-    "noop": "`headcount survey MODEL --text FILE --roles -o RUN`",
-    "pattern": "`headcount survey MODEL --text FILE --patterns -o RUN`",
+    "noop": "`headcount survey MODEL --text FILE --judging roles -o RUN`",
+    "pattern": "`headcount survey MODEL --text FILE --show patterns -o RUN`",
     "curve": "`headcount prune MODEL --task TASK -o DIR` or `headcount report MODEL`",
-    "pairs": "`headcount survey MODEL --text FILE --families -o RUN`",
+    "pairs": "`headcount survey MODEL --text FILE --show families -o RUN`",
     "changes": "`headcount compare A B --text FILE -o RUN`",
     "coreference": "`headcount survey MODEL --coref FILE -o RUN`",
     "": SURVEY,

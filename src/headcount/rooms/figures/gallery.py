@@ -260,7 +260,7 @@ def disabling(
 ) -> Figure:
     """What the task gains when a head is disabled, a grid a task; at the right, whole layers.
 
-    Kovaleva et al. 2019, figures 8 and 9; with ``--mode uniform`` disabled as the paper does.
+    Kovaleva et al. 2019, figures 8 and 9; with ``--scoring mode=uniform`` as the paper does.
     Blue is a gain and red a loss. Layers are drawn where the table has the column `layers`, in
     the colours of the heads.
 
@@ -491,7 +491,7 @@ def pruning_by_stack(
 ) -> Figure:
     """Quality over the share of heads removed, each stack pruned by itself.
 
-    Michel et al. 2019, figure 4. `headcount prune --by-stack` measures it.
+    Michel et al. 2019, figure 4. `headcount prune --ranking by-stack` measures it.
 
     >>> frame = pd.DataFrame({"order": "gradient", "scope": ["enc", "enc"], "step": [0, 1],
     ...     "heads_left": [8, 4], "metric": "bleu", "value": [30.0, 28], "low": [29.0, 27],
@@ -504,7 +504,7 @@ def pruning_by_stack(
     if not len(rows):
         raise UsageError(
             "The curve has no stack by itself; "
-            "`headcount prune MODEL --task TASK --by-stack -o DIR` measures it."
+            "`headcount prune MODEL --task TASK --ranking by-stack -o DIR` measures it."
         )
     rows = _only(rows, "order", order or str(rows["order"].iloc[0]))
     with sheet(height=2.3, **COLUMN | how) as (figure, (panel,)):

@@ -358,7 +358,7 @@ def pruned_by(subject: Subject, gates: Gates, keep: int | None = None) -> Subjec
     if len(gone) == len(subject.heads):
         raise UsageError(
             f"All {len(gone)} gates are closed, so that no head would be left; lower the price of "
-            "open gates (--lambda, penalty), or say how many heads to keep."
+            "open gates (--training price=, penalty=), or say how many heads to keep."
         )
     away, between = set(gone), {}
     if gates.convention == "code":  # elsewhere a gate is 0 or 1

@@ -14,7 +14,7 @@ from headcount.reports import Source, run_tolerance
 
 
 def freed_sentences(source: Source) -> list[str]:
-    """What can go where gates chose, and after healing, by the rule; for page and terminal."""
+    """What can be pruned where gates chose, and after healing; for page and terminal."""
     said = []
     for name in ("gates", "healed"):
         frame = source.frame(name)
@@ -31,7 +31,7 @@ def _chosen(source: Source, name: str) -> str:
     steps = f" for {about['steps']:,} steps" if about.get("steps") else ""
     by = "learned gates" if about.get("by", "gates") == "gates" else f"{about['by']}"
     if name == "gates":
-        return f"heads that can go, chosen by gates that learned{steps} with frozen weights"
+        return f"heads that can be pruned, chosen by gates that learned{steps} with frozen weights"
     return f"chosen by {by}, the rest healed{steps}"
 
 

@@ -63,7 +63,7 @@ def role_sets(table: HeadTable) -> dict[str, tuple[Head, ...]]:
     {'any function': ['enc.0.1'], 'free alone': ['enc.0.0'], 'rare': ['enc.0.1']}
     """
     if "roles" not in table.details:
-        raise UsageError("No head was judged; survey the model with roles first (--roles).")
+        raise UsageError("No head was judged; survey the model with roles first (--judging roles).")
     by_role: dict[str, set[Head]] = {}
     says: dict[str, set[Head]] = {}
     for row in table.details["roles"].to_dict("records"):
@@ -88,14 +88,14 @@ def matched_draws(
 ) -> tuple[list[tuple[Head, ...]], bool, str]:
     """As many other heads of the same layers, drawn so often; whether these are all there are; why.
 
-    Without draws it is said which layer has too few other heads.
+    Without draws the note names the layer that has too few others.
 
     >>> known = [Head("enc", 0, index) for index in range(4)]
     >>> matched_draws(known[:1], known, count=8)[:2]
     ([(Head(stack='enc', layer=0, index=1),), (Head(stack='enc', layer=0, index=2),),
       (Head(stack='enc', layer=0, index=3),)], True)
     >>> matched_draws(known[:3], known, count=8)[2]
-    'no control: enc.0 has 1 other head for 3'
+    'too few others to compare: enc.0 has 1 for 3'
     """
     chosen, by_layer = set(heads), dict[tuple[str, int], list[Head]]()
     for head in known:
@@ -105,8 +105,8 @@ def matched_draws(
     for (stack, layer), size in wanted.items():
         others = len(by_layer.get((stack, layer), ()))
         if others < size:
-            few = f"{others} other head{'s' * (others != 1)}"
-            return [], True, f"no control: {stack}.{layer} has {few} for {size}"
+            few = f"{stack}.{layer} has {others} for {size}"
+            return [], True, f"too few others to compare: {few}"
     ways = math.prod(math.comb(len(by_layer[layer]), size) for layer, size in wanted.items())
     if ways <= count:
         parts = [combinations(by_layer[layer], size) for layer, size in wanted.items()]

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "commands": {"lesions": "command:lesions_command"},
-    "stages": {"lesions": "word_by_head:STAGE"},
-    "views": {"lesions": "word_by_head:lesion_part"},
+    "stages": {"lesions": "word_by_head:STAGE", "causes": "causation:STAGE"},
+    "views": {"lesions": "word_by_head:lesion_part", "causes": "causation:cause_part"},
     "names": {"lesions": "word_by_head:lesions", "causes": "causation:causes"},
 }
 

@@ -15,10 +15,20 @@ import numpy as np
 import pandas as pd
 
 from headcount import stats
-from headcount.errors import UsageError
-from headcount.importance import Intervention
+from headcount.errors import HeadcountError, UsageError
+from headcount.importance import Intervention, sweep_task
 from headcount.models import Subject
 from headcount.records import Head, HeadTable, Run, writable_run
+from headcount.reports import (
+    Source,
+    StageMaker,
+    StoryContext,
+    StoryStage,
+    evaluation_step,
+    figure,
+    printed,
+    row_head,
+)
 from headcount.rooms.lesions.by_word import Place, WordLosses, word_losses
 from headcount.rooms.trials import Aligner
 from headcount.rooms.words import universal
@@ -199,3 +209,66 @@ _KNOWN: dict[str, int] = {}
 def _ids(words: Sequence[Word]) -> list[int]:
     """A number for each word, by its lower-case form."""
     return [_KNOWN.setdefault(word.form.lower(), len(_KNOWN)) for word in words]
+
+
+# --- Among the stages of a story, and on the page ------------------------------------------------
+
+#: What a quick story spends: multiplications, sentences, and the heads of a few layers.
+_BUDGET, _SENTENCES, _HEADS = 8e11, 64, 48
+
+
+def causes_stage(context: StoryContext) -> StoryStage:
+    """Over the corpus, whether words need the head that is named for them."""
+    name, title = "causes", "Whether words need the head named for them"
+    if context.task is None:
+        return StoryStage(name, title, why_not=context.why_no_task)
+    task = context.afforded(sweep_task(context.task), _HEADS, _BUDGET, most=_SENTENCES)
+
+    def work() -> list[str]:
+        texts = context.treebank or context.texts
+        try:
+            causes(
+                context.subject,
+                context.run,
+                texts,
+                limit=len(task),
+                batch_size=context.batch_size,
+                run=context.run,
+            )
+        except HeadcountError as error:  # no roles, texts without trees, or a model without words
+            return [str(error)]
+        return []
+
+    settings = {**context.about_texts, "sentences": len(task)}
+    runs = ((evaluation_step(context, task), float(_HEADS * len(task))),)
+    return StoryStage(name, title, settings, work, runs=runs)
+
+
+STAGE = StageMaker(causes_stage, after="knockout")
+
+
+def cause_part(source: Source) -> list[dict[str, Any]]:
+    """For each verdict that could be tried its head, and a sentence for the page."""
+    frame = source.frame("causes")
+    return [
+        {"head": source.places[head], "said": _sentence(row)}
+        for row in ([] if frame is None else frame.to_dict("records"))
+        if figure(row["cause"]) is not None and (head := row_head(row)) in source.places
+    ]
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    """What a row says, for people.
+
+    >>> _sentence({"role": "syntactic", "label": "det head->dep", "words": 97, "cause": 0.0123,
+    ...            "cause_low": -0.07, "cause_high": 0.09})
+    'is named for det; without it 97 such words lose no more than others (+0.012 nats [−0.07,
+    +0.09]).'
+    """
+    low, high = (printed(row[f"cause_{end}"], "+.2g") for end in ("low", "high"))
+    relation = row["label"].rpartition(" ")[0] if row["role"] == "syntactic" else row["role"]
+    more = "more" if row["cause_low"] > 0 else "less" if row["cause_high"] < 0 else "no more"
+    return (
+        f"is named for {relation}; without it {row['words']:,} such words lose {more} than others "
+        f"({printed(row['cause'], '+.2g')} nats [{low}, {high}])."
+    )

@@ -21,7 +21,7 @@ def lesions_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Switch off every head of MODEL in turn, and see which words of its output need it.
+    """Switch each head off in turn: which output words need it?
 
     [dim]headcount lesions translator "The cat sat on the mat."[/dim]
     """

@@ -36,12 +36,12 @@ def ls_command(
     ] = None,
     json: cli.Json = False,
 ) -> None:
-    """List the models at hand, the stacks and heads of a model, or what a run holds.
+    """List models, the heads of a model, or what a run holds.
 
     [dim]headcount ls[/dim]
     [dim]headcount ls minilm[/dim]
     [dim]headcount ls run/[/dim]
-    [dim]headcount ls run/ --table curve --format latex[/dim]
+    [dim]headcount ls run/ --table curve,format=latex[/dim]
     """
     if asked.table is not None:
         _paper_table(what, asked.table, asked.format)
@@ -59,7 +59,7 @@ def plugins_command(
     ] = None,
     json: cli.Json = False,
 ) -> None:
-    """List what rooms and other packages add, and where each comes from.
+    """List plug-ins and where each comes from.
 
     [dim]headcount plugins[/dim]
     [dim]headcount plugins roles[/dim]

@@ -89,7 +89,7 @@ def probe_command(
     model: ModelOrProbe = None,
     json: cli.Json = False,
 ) -> None:
-    """Train a probe of all heads of MODEL on a treebank, or parse with one.
+    """Train a probe of all heads on a treebank, or parse with it.
 
     Without MODEL the newest probe in this folder parses, or one of the bundled translator.
 

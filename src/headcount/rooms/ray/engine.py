@@ -116,12 +116,12 @@ class RayEngine:
         if each and number * each > gpus:
             raise UsageError(
                 f"{number} workers with {each:g} GPUs each need {number * each:g}, and the cluster "
-                f"has {gpus:g}; ask for fewer workers (--workers) or GPUs (--gpus-per-worker)."
+                f"has {gpus:g}; ask for fewer (--engine ray,workers=N,gpus-per-worker=M)."
             )
         if number > cores:
             raise UsageError(
                 f"{number} workers need as many cores, and the cluster has {cores}; ask for fewer "
-                "(--workers)."
+                "(--engine ray,workers=)."
             )
         return number
 
@@ -264,8 +264,8 @@ class _Crew:
             if alone and time.monotonic() - self._last_sign > _PATIENCE:
                 raise RunError(
                     f"The cluster gave no worker for {_PATIENCE:.0f} seconds; what is done is "
-                    "safe: run the same again, with fewer workers (--workers) if it has "
-                    "become smaller."
+                    "safe: run the same again, with fewer workers (--engine ray,workers=) if it is "
+                    "smaller now."
                 )
 
     def dismiss(self) -> None:

@@ -59,7 +59,7 @@ def _note(split: str, tests: int) -> str:
     return (
         f"The best head of each relation{halves if split == 'report' else ''} against the best "
         "fixed offset. Bold is confirmed: a verdict of the head, ten points above the offset on "
-        f"both halves{significant}."
+        f"both halves{significant}. Not judged: punctuation, the root, and all relations together."
     )
 
 
@@ -188,7 +188,7 @@ def check_best_heads(judge: Any, judging: RoleOptions, json: bool) -> None:
     if judge.table_format != "text" and (json or not judge.best_heads):
         raise UsageError(
             f"--table-format {judge.table_format} is for the table of --best-heads, without "
-            "--json; of a run's tables: headcount ls RUN --table relations --format latex."
+            "--json; of a run's tables: headcount ls RUN --table relations,format=latex."
         )
 
 

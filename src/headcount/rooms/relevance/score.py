@@ -301,7 +301,7 @@ def head_shares(subject: Subject, relevance: Relevance, start: Start) -> Arrays:
         check_finite(subject)
         raise ModelError(
             f"The relevance of the heads of {subject.name} is not a number, although all weights "
-            f"are; {str(subject.dtype).removeprefix('torch.')} may be too narrow: use --dtype "
+            f"are; {str(subject.dtype).removeprefix('torch.')} may be too narrow: use --load dtype="
             "float32 (dtype='float32')."
         )
     counted = start.counted.unflatten(1, (-1, start.rows))[:, :, 0, None]

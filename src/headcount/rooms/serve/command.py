@@ -34,7 +34,7 @@ def serve_command(
         typer.Argument(metavar="MODEL", help="As in other verbs; by default the translator."),
     ] = "translator",
 ) -> None:
-    """Type a sentence, watch every head on it, switch heads off and see what the model then says.
+    """Open a live page: type a sentence, switch heads off.
 
     The page is for this machine alone (127.0.0.1), behind a random word in its address.
 

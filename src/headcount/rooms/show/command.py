@@ -38,7 +38,7 @@ def show_command(
     chat: Chat = False,
     json: Json = False,
 ) -> None:
-    """Draw where one head of MODEL looks on one sentence, or all heads of a layer.
+    """Draw where a head, or a layer, looks on one sentence.
 
     [dim]headcount show minilm "The cat sat on the mat." --head enc.0.2[/dim]
     [dim]headcount show minilm "The cat sat on the mat." --layer enc.5[/dim]
@@ -61,14 +61,17 @@ def explain_command(
     ),
     json: Json = False,
 ) -> None:
-    """Say what HEAD does, how much it matters and whether it can be pruned, from a run.
+    """Say what a head does, what it costs, whether it can be pruned.
 
     [dim]headcount explain enc.5.3[/dim]
     [dim]headcount explain enc.5.3 run/ --json[/dim]
     """
-    wanted = parse_head(head)
-    if not Path(run).exists():
-        raise UsageError(f"There is no run {run}/; measure one: headcount report MODEL --run {run}")
+    if run.count(".") == 2 and head.count(".") != 2:  # the run first, as in Python
+        head, run = run, head
+    wanted, place = parse_head(head), Path(run)
+    if not place.exists():
+        write = f"headcount report MODEL --run {place}"
+        raise UsageError(f"There is no run {place}/; measure one with {write}, then name it here.")
     found = hc.explain(run, wanted)
     if json:
         print_json(found.to_dict())

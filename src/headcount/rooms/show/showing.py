@@ -12,13 +12,12 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from headcount.errors import InputError, UsageError
+from headcount.errors import InputError, UnknownHead, UsageError
 from headcount.models import Subject, check_subject, refuse_nan
 from headcount.records import (
     Drawn,
     Head,
     check_heads,
-    heads_named,
     old_keywords,
     parse_head,
     template,
@@ -153,7 +152,7 @@ def show(
     check_subject(subject, "show(subject, sentence, head)")
     if head is None and layer is None:
         raise UsageError(
-            "show has no head; write hc.show(subject, sentence, head), or layer= for all of one."
+            "show has no head; write hc.show(subject, sentence, head), or layer=3 for a layer."
         )
     if head is not None and layer is not None:
         raise UsageError("show draws one head or one layer; give one of the two.")
@@ -164,9 +163,12 @@ def show(
         named = f"{subject.anatomy.stacks[0]}.{layer}" if str(layer).isdigit() else str(layer)
         if named.count(".") != 1:
             raise UsageError(
-                f"'{layer}' is no layer; write a number from 0, or stack.layer: enc.5."
+                f"'{layer}' is no layer; write a number counted from 0, or stack.layer, e.g. enc.5."
             )
-        heads = heads_named(named, subject.heads)
+        heads = [one for one in subject.heads if _layer(one) == named]
+        if not heads:
+            known = ", ".join(dict.fromkeys(map(_layer, subject.heads)))
+            raise UnknownHead(f"There is no layer {named}; this model has {known}.")
     wanted = heads[0]
     if top < 1:
         raise UsageError(f"top is {top}; name 1 key or more.")

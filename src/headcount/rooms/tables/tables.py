@@ -36,7 +36,7 @@ class PaperTable(Brief, str):
 def paper_table(
     run: Run | HeadTable | str | Path, format: str = "markdown", *, most: int = 12
 ) -> PaperTable:
-    """The heads that matter: role with evidence, importance with interval, and whether they can go.
+    """The heads that matter: role with evidence, importance with interval, and pruning.
 
     Heads with a job come first, then those of the highest importance, `most` in all. The columns
     fit a page: what the run did not measure is left out.

@@ -125,7 +125,7 @@ def _conll_token(line: str, where: str) -> Token:
     if whole_number(number) is None:
         raise Fault(
             f"{where} has a word numbered '{number[:20]}'; CoNLL counts 1, 2, 3, ... "
-            "(a file with multiword tokens is CoNLL-U: --format conllu).",
+            "(a file with multiword tokens is CoNLL-U: --input format=conllu).",
             _NUMBERS,
         )
     if head != "_" and whole_number(head) is None:
