@@ -1,4 +1,4 @@
-"""The door of a package: the names that other packages may use, loaded when they are asked for.
+"""The door of a package: the names that other packages may use, loaded at first use.
 
 A package's ``__init__`` lists them once, as imports under ``if TYPE_CHECKING:``, where editors and
 mypy read them, and ends with ``open_door(__name__)``. So ``import headcount`` and the command line

@@ -61,7 +61,7 @@ def _one_line(message: str) -> str:
 
 
 class HeadcountError(Exception):
-    """Anything that went wrong for a reason we can name; the command line prints it and exits 1."""
+    """An error with a known reason; the command line prints it and exits 1."""
 
     exit_code = 1
 

@@ -68,7 +68,7 @@ class PluginError(HeadcountError):
 
 @dataclass(frozen=True)
 class Plugin:
-    """One thing that somebody adds; it is loaded when it is asked for."""
+    """One plug-in; it is loaded at first use."""
 
     group: str
     name: str

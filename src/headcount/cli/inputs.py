@@ -105,7 +105,7 @@ class CorpusArguments:
 
 
 def sample_corpus(name: str, work: WorkOptions) -> Corpus:
-    """A file of the bundled sample, as many texts as asked for."""
+    """A file of the bundled sample, cut to its limit."""
     from headcount.text import read_sample
 
     return read_sample(name, limit=work.limit, seed=work.seed)
@@ -223,7 +223,7 @@ _BUNDLED = {"translation": "pairs", "lm": "sentences", "mlm": "sentences"}
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """A task as it was asked for: its kind, its file or folder, and its keys."""
+    """A task as the user named it: its kind, its file or folder, and its keys."""
 
     kind: str
     place: str
@@ -234,7 +234,7 @@ class TaskSpec:
         return self.place == SAMPLE and self.kind in _BUNDLED
 
     def in_chat(self, chat: bool) -> TaskSpec:
-        """The same with each text as a user's turn, where that is asked for."""
+        """The same with each text as a user's turn, if chat is on."""
         if chat and self.kind != "lm":
             raise UsageError(f"--chat is of lm tasks, and this is {self.kind}; leave it out.")
         return replace(self, options=self.options | {"chat": True}) if chat else self
@@ -303,7 +303,7 @@ class TaskArguments:
         return self.task is not None or self.task_file is not None
 
     def spec(self) -> TaskSpec:
-        """The task that was asked for: exactly one of the two options."""
+        """The task that the user named, by exactly one of the two options."""
         if self.task_file is None and self.task is not None:
             if self.task.endswith(".toml") and ":" not in self.task:
                 return read_task_file(Path(self.task))
@@ -327,7 +327,7 @@ def work_on(spec: TaskSpec, work: WorkOptions) -> Task:
 
 
 def parse_task(text: str) -> TaskSpec:
-    """Read ``KIND:FILE[,key=value...]``; a path with a comma stands in quotes.
+    """Read ``KIND:FILE[,key=value...]``; a path with a comma needs quotes.
 
     >>> parse_task("glue:sst2:data/glue").options
     {'set': 'sst2'}

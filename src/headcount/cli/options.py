@@ -267,7 +267,7 @@ class Verb(TyperCommand):
     """A verb whose `--help` shows the options in `COMMON`, and `--help-all` all of them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Show all options where they are asked for, or a verb has few."""
+        """Show all options with --help-all, or if a verb has few."""
         every = "--help-all" in args
         shown = [one for one in self.params if not getattr(one, "hidden", False)]
         if not every and len(shown) > _FEW:
@@ -294,7 +294,7 @@ COMMON = {
 
 
 def argument(metavar: str, about: str) -> typer.models.ArgumentInfo:
-    """What a verb takes without a flag; its default is said in `about`."""
+    """What a verb takes without a flag; `about` names its default."""
     found: typer.models.ArgumentInfo = typer.Argument(
         metavar=metavar, help=about, show_default=False
     )

@@ -62,7 +62,7 @@ def echo(text: str, err: bool = False) -> None:
 
 
 def print_json(what: dict[str, Any]) -> None:
-    """Print strict JSON, which spells out such characters by itself."""
+    """Print strict JSON, which escapes control characters."""
     from headcount.records import json_encode
 
     echo(json_encode(what))
@@ -71,7 +71,7 @@ def print_json(what: dict[str, Any]) -> None:
 def print_rows(
     titles: Sequence[str], rows: Iterable[Sequence[object]], right: Collection[str] = ()
 ) -> None:
-    """Print rows under their titles; columns of numbers stand to the `right`."""
+    """Print rows under their titles; the columns named in `right` align to the right."""
     table = Table(box=None, header_style="dim", pad_edge=False)
     shown = list(rows)
     for place, title in enumerate(titles):
@@ -108,7 +108,7 @@ def say(sentence: str) -> None:
 
 @contextmanager
 def status(what: str) -> Iterator[None]:
-    """Say what is going on while it goes on."""
+    """Show what is running, while it runs."""
     console = Terminal(stderr=True)
     if not console.is_terminal:
         yield
@@ -153,7 +153,7 @@ class TerminalProgress:
             self._told = monotonic()
 
     def done(self) -> None:
-        """The bar goes, and with the last one all that moves."""
+        """Remove the bar; with the last one the display stops."""
         task = self._open.pop()[3]
         if self._shown is not None:
             self._shown.refresh()  # the last parts too, however quick they were

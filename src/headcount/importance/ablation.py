@@ -1,4 +1,4 @@
-"""Ablation importance: how much worse a task goes without a head.
+"""Ablation importance: how much a task loses without a head.
 
 Michel et al., NeurIPS 2019, sections 3.2 and 3.3 (one head, all but one); Kovaleva et al., EMNLP
 2019, section 4.5 (uniform attention, whole layers). Here by default on the teacher-forced loss.

@@ -54,7 +54,7 @@ Measured = list[tuple[list[int], Arrays]]
 
 @dataclass
 class BatchWork:
-    """What goes batch by batch: the same measure on all of them, here or on an engine."""
+    """A measure taken batch by batch, here or on an engine."""
 
     name: str
     subject: Subject
@@ -326,7 +326,7 @@ class Score:
 
 @dataclass
 class ScoreWork(ABC):
-    """A score that goes batch by batch, under way: what its examples add up to."""
+    """The running sums of a score that is measured batch by batch."""
 
     subject: Subject
     task: Task

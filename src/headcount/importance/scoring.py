@@ -30,7 +30,7 @@ from headcount.text import read_corpus
 
 
 def read_names(by: str | Sequence[str]) -> list[str]:
-    """The scores asked for, each once: a list, or words with commas between.
+    """The chosen scores, each once: a list, or words with commas between.
 
     >>> read_names("gradient, confidence,gradient")
     ['gradient', 'confidence']
@@ -43,7 +43,7 @@ def read_names(by: str | Sequence[str]) -> list[str]:
 
 
 def options_by_score(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The options of each score; one that no score asked for takes is refused.
+    """The options of each score; an option that no chosen score takes is refused.
 
     >>> options_by_score(["gradient", "relevance"], {"per": "token,sentence", "mode": None})
     {'gradient': {'per': 'token'}, 'relevance': {'per': 'sentence'}}

@@ -150,7 +150,7 @@ class Anatomy:
 
     @cached_property
     def spans(self) -> dict[Site, slice]:
-        """Where each site's heads stand in `heads`."""
+        """The places of each site's heads in `heads`."""
         spans, start = {}, 0
         for site in self.sites:
             spans[site] = slice(start, start + site.heads)

@@ -132,7 +132,7 @@ def _check_type(raw: dict[str, Any], label: str, trusted: bool) -> None:
 
 
 def choose_class(config: PreTrainedConfig, auto_class: str | None, trusted: bool) -> Any:
-    """The class to load with: the one asked for, the checkpoint's, or an Auto class that fits."""
+    """The class to load with: the user's, the checkpoint's, or an Auto class that fits."""
     if auto_class is not None:
         # An Auto class by name.
         found = (

@@ -154,7 +154,7 @@ REMOVAL = Column(
 
 
 def removal_table(curve: pd.DataFrame, heads: Sequence[Head]) -> HeadTable:
-    """The step of the first order at which each head goes; NA where it stays to the end.
+    """The step of the first order that removes each head; NA if it stays to the end.
 
     An order of one stack alone, or at random, says nothing of the others and is passed over.
 
@@ -251,7 +251,7 @@ def removable_units(anatomy: Anatomy, heads: Iterable[Head]) -> list[Unit]:
 
 
 def candidates(anatomy: Anatomy, stacks: Iterable[str] | None = None) -> list[Unit]:
-    """Everything in these stacks that can be cut out by itself, in the order of the model."""
+    """Everything in these stacks that can be cut alone, in the order of the model."""
     chosen = check_stacks(stacks, anatomy.stacks)
     return removable_units(anatomy, [head for head in anatomy.heads if head.stack in chosen])
 
@@ -373,7 +373,7 @@ def ordered(
     name: str = "score",
     scope: str = "all",
 ) -> Order:
-    """Remove units, the least important first, until so many heads are gone at each step.
+    """Remove units, the least important first, until each step's number of heads is reached.
 
     `rank` is the scores, or a function that estimates them again before every step. The
     `at_least` most important heads of every layer are never taken; steps end where no more can

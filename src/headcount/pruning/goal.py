@@ -28,7 +28,7 @@ GATE_STEPS, HEAL_STEPS = 500, 200
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How a model learns: so many steps at a rate, on these examples."""
+    """How a model learns: number of steps, learning rate, examples."""
 
     steps: int
     lr: float = 5e-5
@@ -61,7 +61,7 @@ def removed_counts(
     also: int | None = None,
     fine: bool = False,
 ) -> list[int]:
-    """How many of `total` heads are gone after each step of so many percent, rounded down.
+    """How many of `total` heads are gone after each step of N percent, rounded down.
 
     By default the last head stays. The convention "paper" goes on to no heads at all. "code" is
     the authors' programs: the one for BERT ends at no heads too, the one for translation rounds

@@ -297,7 +297,7 @@ class Plan(Brief):
         return str(self.goal).replace("points", unit_of(self.sweep.baseline.name))
 
     def prune(self, subject: Subject) -> Subject:
-        """The model without the heads that go, refitted where the curve was measured so."""
+        """The pruned model, refitted if the curve was measured so."""
         small: Subject = (self.refit.prune if self.refit else partial(prune, subject))(self.going)
         return small
 

@@ -212,7 +212,7 @@ def continuations(subject: Subject, small: Subject, task: Task) -> tuple[tuple[s
 def card_of(
     subject: Subject, small: Subject, going: Sequence[Head], plan: Plan | None
 ) -> list[str]:
-    """What the card of a pruned model says: which heads went, what it cost, how that was judged."""
+    """The text of a pruned model's card: removed heads, their cost, how it was judged."""
     before, after = subject.inner.num_parameters(), small.inner.num_parameters()
     told = [
         "## What was removed",

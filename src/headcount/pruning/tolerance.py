@@ -55,7 +55,7 @@ def unit_of(metric: str) -> str:
 
 
 def points_in_words(points: float, metric: str) -> str:
-    """So many points, in words that nobody takes for a percentage.
+    """A number of points in words, not to be confused with a percentage.
 
     >>> points_in_words(0.5, "accuracy"), points_in_words(0.5, "bleu")
     ('0.5 points of accuracy (0.005)', '0.5 BLEU')

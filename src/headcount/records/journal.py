@@ -150,7 +150,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], fingerprint: Mapping[str, Any]) -> Journal:
-        """Begin a journal, or go on with one whose fingerprint is the same."""
+        """Begin a journal, or continue one with the same fingerprint."""
         path = InnerPath.file(path)
         begin = _header(fingerprint)
         descriptor = _open_locked(path)

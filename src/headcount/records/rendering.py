@@ -299,7 +299,7 @@ class TableText(Drawn):
             yield Text(_printable(footnote), style="dim")
 
     def fitting(self, width: int) -> list[str]:
-        """The columns that fit into so many characters next to the heads' names; one at least."""
+        """The columns that fit into a width next to the heads' names; one at least."""
         room = width - self._label_width
         shown: list[str] = []
         for name in self.candidates:

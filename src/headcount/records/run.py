@@ -191,7 +191,7 @@ class Run(Brief):
                     file.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let others write; a folder that was made for this run and stayed empty goes again."""
+        """Let others write; a folder made for this run that stayed empty is removed."""
         self._lock.release()
         for folder in reversed(self._made):
             if any(folder.iterdir()):
@@ -389,7 +389,7 @@ class Run(Brief):
             self.shards(of).parent.remove()
 
     def clear(self) -> None:
-        """Start anew: all that was written through this class goes; other files stay.
+        """Start anew: remove everything written through this class; keep other files.
 
         Broken off, it is brought to its end when the run is opened again.
         """

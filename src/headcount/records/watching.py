@@ -25,10 +25,10 @@ class Progress(Protocol):
     """
 
     def start(self, total: int, title: str) -> None:
-        """Work begins: so many parts of it, 0 where nobody knows."""
+        """Work begins, with this number of parts; 0 if unknown."""
 
     def advance(self, n: int = 1) -> None:
-        """So many more parts of the work that began last are done."""
+        """Add finished parts to the work that began last."""
 
     def done(self) -> None:
         """The work that began last has ended."""
@@ -85,7 +85,7 @@ class Steps:
             self._shown.advance(n)
 
     def to(self, done: int) -> None:
-        """So many parts are done by now; fewer than before where a part is begun anew."""
+        """Set the number of finished parts; it may fall if a part is begun anew."""
         self(done - self._done)
 
 
@@ -128,7 +128,7 @@ def working(title: str, total: int = 0) -> Iterator[Steps]:
 
 @contextmanager
 def noticed(note: Callable[[float], None], every: float) -> Iterator[None]:
-    """Within the block `note` also gets the share that is done, once in so many seconds."""
+    """Within the block `note` also gets the share that is done, every few seconds."""
     with progress(_Noticed(_SHOWN[0], note, every)):
         yield
 

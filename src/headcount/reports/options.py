@@ -1,4 +1,4 @@
-"""What a story and its page can be told, as values; nothing heavy is imported here."""
+"""The options of a story and its page; nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class StoryOptions(WorkOptions):
             raise UsageError("A story uses headcount's own definitions; drop convention=.")
 
     def steps(self, name: str, usual: int) -> int:
-        """Training steps of gates or healing; 0 where they are not asked for."""
+        """Training steps of gates or healing; 0 if they are off."""
         asked: bool | int = getattr(self, name)
         given: int | None = getattr(self, f"{name.removesuffix('s')}_steps")
         return (given or usual) if asked is True else int(asked)

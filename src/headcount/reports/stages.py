@@ -141,7 +141,7 @@ class StoryContext:
         self.run.drop_journal(name)
 
     def some_texts(self, count: int) -> Corpus:
-        """So many texts for a quick story, drawn from all of them; all for a thorough one."""
+        """A sample of the texts for a quick story; all for a thorough one."""
         if self.thorough or self.limit is not None:
             return self.texts
         return self.texts.limit(count, self.seed or 0)
@@ -174,7 +174,7 @@ _LOOK = 200
 
 
 def affordable(task: Task, subject: Subject, forwards: float, budget: float) -> int:
-    """So many examples that `forwards` runs of each stay within a budget of multiplications.
+    """The number of examples whose `forwards` runs stay within a budget of multiplications.
 
     One forward of one example takes weights times tokens, roughly. At least 16, at most all.
     """
@@ -190,7 +190,7 @@ def affordable(task: Task, subject: Subject, forwards: float, budget: float) -> 
 
 
 def forward_steps(context: StoryContext, times: float) -> tuple[tuple[Step, float], ...]:
-    """So many forwards of a text, a few of which make a step."""
+    """A number of forwards of a text; a few of them make a step."""
     texts = context.texts.limit(16, 0)
     how = PassOptions(context.subject.anatomy.stacks, context.texts_at_once)
 
@@ -359,7 +359,7 @@ def halves_of(context: StoryContext, whole: Task) -> Halves:
 
 
 def curve_stage(context: StoryContext) -> StoryStage:
-    """Heads are ordered on one half of the examples; the other half judges what is left."""
+    """One half of the examples orders the heads; the other half judges."""
     if context.task is None:
         return StoryStage(_NAME, _TITLE, why_not=context.why_no_task)
     if why := too_few(context.task):

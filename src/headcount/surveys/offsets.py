@@ -1,4 +1,4 @@
-"""Where a head points, relative to where it stands: the histogram of argmax offsets.
+"""Where a head points, relative to the query: the histogram of argmax offsets.
 
 Voita et al., ACL 2019, section 5.1: a head is positional if its largest weight sits at one
 offset for at least 90% of tokens. There is no author code.

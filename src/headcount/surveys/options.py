@@ -1,4 +1,4 @@
-"""What a survey can be told, as values; nothing heavy is imported: the command line reads it."""
+"""The options of a survey; nothing heavy is imported: the command line reads it."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def left_out_of_confidence(without: str | None, convention: str) -> str:
 def chosen_tallies(
     columns: Sequence[str] | None, convention: str, confidence_without: str | None = None
 ) -> list[Tally]:
-    """The tallies that fill the columns asked for, or all of them."""
+    """The tallies that fill the chosen columns, or all of them."""
     check_convention(convention)
     without = left_out_of_confidence(confidence_without, convention)
     for name in columns or ():
@@ -733,7 +733,7 @@ def _check_call(subject: Any, columns: Any, tallies: Any) -> None:
 
 
 def stacks_of(subject: Subject, stacks: Collection[str] | None) -> tuple[str, ...]:
-    """The stacks to look at, in their order; those that were asked for must be there."""
+    """The stacks to look at, in their order; named stacks must exist."""
     there = subject.anatomy.stacks
     if stacks is None:
         return there

@@ -369,7 +369,7 @@ class Stream:
         return len(self.ids)
 
     def cut(self, start: int, length: int) -> list[int]:
-        """So many ids from a place on."""
+        """N ids from a place on."""
         if length > len(self):
             raise InputError(
                 f"The text has {len(self):,} tokens and the trial cuts {length:,} in one piece; "

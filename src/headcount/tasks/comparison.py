@@ -65,7 +65,7 @@ class Metric:
         return np.asarray(each(statistics), dtype=np.float64)
 
     def resample(self, statistics: stats.Floats, weights: stats.Floats) -> stats.Floats:
-        """The metric with examples drawn so many times each, ``[draw, example]`` to ``[draw]``."""
+        """The metric of resampled examples, ``[draw, example]`` counts to ``[draw]``."""
         if self.statistic is not None:
             return np.asarray(self.statistic(weights @ statistics))
         assert self.drawn is not None  # or there would be no way to compute the metric

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """One text, or two, and what is to be said about it: a class, or a number.
+    """One text, or two, and its label: a class, or a number.
 
     >>> Labelled("A fine film.", "positive").second is None
     True
@@ -98,7 +98,7 @@ def _is_split(one: Any) -> bool:
 
 
 def column_value(row: Mapping[Any, Any], asked: Column, usual: Sequence[str], what: str) -> Any:
-    """A value of a row by the name that was asked for, or by a usual one.
+    """A value of a row by the given name, or by a usual one.
 
     >>> column_value({"review": "Fine."}, "text", TEXT, "text")
     Traceback (most recent call last):

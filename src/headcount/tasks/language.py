@@ -150,7 +150,7 @@ class MaskedLanguageModelling(base.TokenTask):
         return self.encoded(self.examples, subject, batch_size, long=self.long)
 
     def dress(self, batch: Batch, subject: Subject) -> Batch:
-        """The batch with tokens hidden, and what stood there as its labels, ``[row, token]``."""
+        """The batch with tokens hidden, and the hidden tokens as labels, ``[row, token]``."""
         side = batch.sides["source"]
         ids, labels = side.ids.clone(), torch.full_like(side.ids, base.IGNORED)
         for row, own in enumerate(zip(batch.index, batch.window, strict=True)):
@@ -228,7 +228,7 @@ def mlm(
 
 
 def natural_task(subject: Subject, corpus: Any) -> base.Task:
-    """What a model does with texts by itself: translate pairs, go on, fill in, compare two texts.
+    """What a model does with texts: translate pairs, continue, fill in, compare two texts.
 
     >>> from headcount.models.loading import load
     >>> natural_task(load("translator", device="cpu"), [("Rain fell.", "Regen fiel.")])

@@ -28,7 +28,7 @@ from headcount.text import Batch, Corpus, Encoded, Item, Long, Pair, Sentence, e
 
 
 class Marks(NamedTuple):
-    """What was counted in one batch, a row each, and what the model said."""
+    """The counts of one batch, a row per example, and the model's outputs."""
 
     statistics: Floats
     outputs: list[Any]
@@ -75,7 +75,7 @@ class Sheet:
 
     @property
     def outputs(self) -> list[Any]:
-        """What the model said to each example; empty where nothing was kept."""
+        """The model's output for each example; empty if nothing was kept."""
         return [self._outputs[number] for number in sorted(self._outputs)]
 
 
@@ -142,7 +142,7 @@ class Outcome:
         return self.metric.scores(self.statistics)
 
     def resample(self, weights: Floats) -> Floats:
-        """The metric with examples drawn so many times each, ``[draw, example]`` to ``[draw]``."""
+        """The metric of resampled examples, ``[draw, example]`` counts to ``[draw]``."""
         return self.metric.resample(self.statistics, weights)
 
     def interval(self, *, draws: int = DRAWS, confidence: float = 0.95, seed: int = 0) -> Interval:
@@ -344,7 +344,7 @@ class Task(ABC):
         return replace(self, examples=tuple(self.examples[number] for number in numbers))
 
     def limit(self, count: int, seed: int | None = None) -> Task:
-        """The first so many examples, or with a seed a random sample, in their order."""
+        """The first N examples, or with a seed a random sample, in their order."""
         if count < 1:
             raise UsageError(f"The limit is {count}; it must be 1 or more.")
         if count >= len(self):
@@ -354,7 +354,7 @@ class Task(ABC):
         return self.part(sorted(random.Random(seed).sample(range(len(self)), count)))
 
     def split(self, share: float, seed: int = 0) -> tuple[Task, Task]:
-        """Two tasks: a random share of the examples to choose by, and the rest to judge by."""
+        """Two tasks: a random share of the examples to choose by, the others to judge by."""
         count = round(share * len(self))
         if not 0 < count < len(self):
             raise UsageError(

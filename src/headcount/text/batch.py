@@ -457,7 +457,7 @@ class Padder:
 
 
 def token_positions(real: Tensor) -> Tensor:
-    """Positions of the real tokens counted from 0, on whichever side the padding stands.
+    """Positions of the real tokens counted from 0, whichever side is padded.
 
     >>> token_positions(torch.tensor([[False, True, True], [True, True, True]])).tolist()
     [[0, 0, 1], [0, 1, 2]]

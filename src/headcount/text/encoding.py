@@ -29,7 +29,7 @@ Long = Literal["window", "truncate", "error"]
 
 @dataclass(frozen=True)
 class BatchSize:
-    """How much one batch may be: so many rows, tokens with their padding, and cells of a map.
+    """The limits of one batch: rows, tokens with padding, cells of a map.
 
     >>> BatchSize(rows=2).holds(3, 10), BatchSize(tokens=64, step=8).holds(3, 17)
     (False, False)
@@ -47,7 +47,7 @@ class BatchSize:
             raise UsageError(f"The batch size is {self.rows}; it must be 1 or more.")
 
     def holds(self, rows: int, longest: int) -> bool:
-        """Whether so many rows of this length are one batch."""
+        """Whether N rows of this length fit into one batch."""
         wide = -(-longest // self.step) * self.step
         return (
             rows <= (self.rows or rows)
@@ -140,7 +140,7 @@ def finds_words(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, wanted: bool
 
 
 def fit_for(kind: Kind, intake: Intake, max_length: int | None, long: Long, paired: bool) -> Fit:
-    """What fits the model: no longer than it takes, nor than was asked for."""
+    """What fits the model and the given limit."""
     if long not in ("window", "truncate", "error"):
         raise UsageError(f"long is '{long}'; choose window, truncate or error.")
     limit = intake.target_limit if kind == "decoder" else intake.source_limit

@@ -212,7 +212,7 @@ def suffix_of(path: str | Path, known: Collection[str] = TABLES, hint: str = "")
 
 
 def format_of(source: str | Path, asked: str | None = None) -> str:
-    """How a corpus file is written: what was asked for, else what its suffix says.
+    """The format of a corpus file: the given one, else by its suffix.
 
     >>> format_of("news.tsv.xz")
     'tsv'

@@ -384,7 +384,7 @@ class Form(NamedTuple):
 def place_forms(
     forms: Sequence[Form], text: str | None, skipped: Counter[str]
 ) -> tuple[str, list[tuple[int, int]]]:
-    """The text and where each form stands in it.
+    """The text and the place of each form in it.
 
     Where the text disagrees with the forms, the forms win: places must be true.
 
@@ -420,7 +420,7 @@ def _find(forms: Sequence[Form], text: str) -> list[tuple[int, int]] | None:
 
 
 def divided(form: str, place: tuple[int, int], parts: Sequence[str]) -> list[tuple[int, int]]:
-    """Where the words of a multiword token stand: divided if they spell it, else all of it each.
+    """The places of a multiword token's words: divided if they spell it, else all of it each.
 
     >>> divided("don't", (3, 8), ["do", "n't"]), divided("zum", (0, 3), ["zu", "dem"])
     ([(3, 5), (5, 8)], [(0, 3), (0, 3)])

@@ -125,12 +125,12 @@ def _take(row: TokenRow, places: Sequence[int]) -> TokenRow:
 
 
 def gives_places(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether a tokenizer tells where its tokens stand."""
+    """Whether a tokenizer gives the places of its tokens."""
     return tokenizer.is_fast or _model(tokenizer, target=False) is not None
 
 
 def must_give_places(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Refuse a tokenizer that does not tell where its tokens stand."""
+    """Refuse a tokenizer that does not give the places of its tokens."""
     if not gives_places(tokenizer):
         raise InputError(
             f"{type(tokenizer).__name__} does not tell where its tokens stand in the text, so "
@@ -402,7 +402,7 @@ class EncodeReport:
             setattr(self, name, getattr(self, name) + count)
 
     def sentences_in_words(self) -> list[str]:
-        """What a user should know, a sentence each; empty when all went plainly."""
+        """What a user should know, a sentence each; empty if there is nothing."""
         of = f"of {_plural(self.sentences, 'sentence')}"
         words = f"of {_plural(self.words, 'word')}"
         told = [

@@ -302,7 +302,7 @@ def _is_header(cells: Sequence[str], commas: bool) -> bool:
 
 
 def cell_records(file: TextFile, *, header: bool | None, commas: bool, named: bool) -> Records:
-    """A file of cells; its first line is a header if that is said, needed, or can be seen."""
+    """A file of cells; its first line is a header if given, needed, or recognised."""
     _, first = next(_even(file, Counter(), commas), (1, []))
     if header is None:
         header = named or _is_header(first, commas)

@@ -212,7 +212,7 @@ class Frame:
     after: str
 
     def content(self, rendered: str) -> tuple[int, int]:
-        """Where the user's text stands in a rendered turn; an empty place if it is not there.
+        """The place of the user's text in a rendered turn; empty if it is not there.
 
         >>> Frame("<user>", "<end>").content("<user>Hi<end>")
         (6, 8)

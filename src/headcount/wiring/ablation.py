@@ -1,4 +1,4 @@
-"""Ablate heads: something else stands in the place of what they give.
+"""Ablate heads: replace their output.
 
 Zero is Michel et al.'s mask (NeurIPS 2019, section 2.1): the head's share of the output
 projection's input is 0, its bias and the residual stay. Other stand-ins are the head's mean over a

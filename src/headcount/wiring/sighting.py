@@ -318,7 +318,7 @@ class Asked:
 
     @cached_property
     def offset_numbers(self) -> Tensor:
-        """The offsets that are asked for, in their order."""
+        """The chosen offsets, in their order."""
         return _on_device(tuple(sorted(self.needs.offsets)) or (0,), self.keys.real.device)
 
     @cached_property
@@ -445,7 +445,7 @@ def tile_rows(device: torch.device, row: int) -> int:
 
 @dataclass(frozen=True)
 class Sighting:
-    """Quantities of one site's map `[batch, head, query, key]`, as far as they were asked for.
+    """Quantities of one site's map `[batch, head, query, key]`, as far as needed.
 
     `queries` and `keys` are the text sides the rows and columns stand for. Rows of padding
     hold no meaning: weigh by `queries.real`. Where rows are sampled, `places` tells which they
@@ -496,7 +496,7 @@ class Sighting:
         return self.maps if whole else self.maps[:, :, places]
 
     def weigh(self, rows: Tensor) -> Tensor:
-        """Which rows count, `[batch, query]`, as numbers where each stands for several."""
+        """Which rows count, `[batch, query]`, with weights where a row represents several."""
         return rows if self.weights is None else rows * self.weights
 
     def at_places(self, values: Tensor) -> Tensor:

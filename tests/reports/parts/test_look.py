@@ -12,7 +12,7 @@ from rich.console import Console
 from scripts_of import script
 
 from headcount.records import Head
-from headcount.reports.parts.look import looks, terminal_signs
+from headcount.reports.parts.look import looks, ramps, terminal_signs
 from headcount.reports.parts.verdicts import kind_part
 from headcount.surveys.roles.role import KINDS, RolesText, Verdict
 
@@ -72,3 +72,7 @@ def test_a_terminal_shows_the_signs_of_the_page() -> None:
     written = StringIO()
     Console(width=90, file=written).print(RolesText([verdict], 4, "made", signs=terminal_signs()))
     assert f"{looks()['sink'].sign} sink · " in written.getvalue()
+
+
+def test_the_colours_of_values_are_those_of_their_script() -> None:
+    assert ramps() == script("ramp_colours").ramps()

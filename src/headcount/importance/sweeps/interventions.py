@@ -176,7 +176,7 @@ class ExampleRows(Sequence["ExampleRows"]):
 
 
 def check_any_left(left: Sized, aside: Mapping[int, str], task: Task) -> None:
-    """Refuse to go on with no example at all."""
+    """Refuse to continue without a single example."""
     if aside and not left:
         raise ModelError(f"No example of {task.name} can be measured. {next(iter(aside.values()))}")
 

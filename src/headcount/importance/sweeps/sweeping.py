@@ -264,7 +264,7 @@ class SweepJob:
     _by_batch: dict[int, dict[str, Unit]] = field(default_factory=dict)
 
     def run(self, name: str, engine: Engine, make: MakeWorker | None = None) -> Sweep:
-        """All batches; after Ctrl-C what there is goes along with `SweepInterrupted`.
+        """All batches; after Ctrl-C `SweepInterrupted` carries what was measured.
 
         Workers of a remote `engine` each hold such a job (`make`).
         """

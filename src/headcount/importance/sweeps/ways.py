@@ -142,7 +142,7 @@ def prepared(
     seed: int,
     notes: list[str],
 ) -> StandIn:
-    """What stands in the place of heads, by the batch that is run.
+    """What replaces heads, for each batch.
 
     Means are taken over the reference, or over the batches; donors come from the batches. What
     a reader should know goes to the notes.

@@ -1,4 +1,4 @@
-"""Run as a program of its own: load saved models as other programs do, and compare outputs.
+"""Run in a separate process: load saved models as other programs do, and compare outputs.
 
 Takes a file of jobs, prints one line of JSON: for each job how far apart the outputs are, first
 through transformers only, then through `headcount.load`.

@@ -107,7 +107,7 @@ CARD = "README.md"
 
 
 def card_for(subject: Subject, route: str, why: str, call: str, about: Sequence[str] = ()) -> str:
-    """The text of the card: which heads are left, how it loads, and what is said about it.
+    """The text of the card: remaining heads, how it loads, and the notes.
 
     >>> from transformers import BertConfig, BertModel
     >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,

@@ -27,7 +27,7 @@ Data = dict[str, Any]
 
 
 def costly(data: Data) -> list[int] | None:
-    """Heads whose removal by itself costs something, by the test; None where that is unknown."""
+    """Heads whose removal alone costs something, by the test; None if unknown."""
     column = _column(data, "ablation")
     if column is None or all(p is None for p in column.get("p", ())):
         return None
@@ -40,7 +40,7 @@ def costly(data: Data) -> list[int] | None:
 
 
 def visible_alone(column: Data) -> float | None:
-    """The smallest cost of one head that its test could have told from none, for half of the heads.
+    """The minimum detectable cost of one head: the median over heads.
 
     Half of a 95% interval, widened to the level of the first of so many tests (Holm); None where
     there are no intervals.
@@ -81,7 +81,7 @@ def _values(data: Data, name: str | None) -> list[float | None]:
 
 
 def about(data: Data) -> str:
-    """Model and texts, and by what a head is said to matter."""
+    """Model and texts, and the metric, sample and test by which a head matters."""
     texts = next((value for name, value in data["provenance"] if name == "Texts"), "")
     words = f"{data['model']}{f', {texts}' if texts else ''}."
     if data["costly"] is None:
@@ -100,7 +100,7 @@ def about(data: Data) -> str:
 
 
 def path_part(data: Data) -> list[Data]:
-    """At most four sentences, each a `link`, the rest as `text`, and where it leads (`to`)."""
+    """At most four sentences: a `link`, the `text` after it, and its target (`to`)."""
     column = opening(data)["col"]
     worth = _values(data, column)
     costs = set(data["costly"] or ())

@@ -63,7 +63,7 @@ def could_go(source: Source) -> dict[str, Any] | None:
 
 
 def run_tolerance(source: Source) -> str | None:
-    """The tolerance asked for, else that of the run's story or pruning; None for the usual one."""
+    """The given tolerance, else that of the run's story or pruning; None for the default."""
     stages = source.record.get("stages") or {}
     told = (stages.get("can-go") or {}).get("settings") or {}
     pruned = (stages.get("prune") or {}).get("settings") or {}
@@ -106,7 +106,7 @@ def _point(row: dict[Any, Any], places: dict[Head, int]) -> dict[str, Any]:
 
 
 def places_gone(removed: Any, places: dict[Head, int]) -> list[int]:
-    """The places of heads that went, by their names with commas between."""
+    """The places of removed heads, by their names with commas between."""
     try:
         heads = parse_heads(removed) if isinstance(removed, str) else []
     except HeadcountError:  # not the names of heads: the point still has its figures

@@ -90,7 +90,7 @@ class Source:
 
     @property
     def shape(self) -> list[tuple[str, int, int]]:
-        """Stack, layers and heads a layer; a pruned model keeps the places of heads that went."""
+        """Stack, layers and heads per layer; a pruned model keeps the places of removed heads."""
         sizes = []
         for stack in self.table.stacks:
             own = [head for head in self.table.heads if head.stack == stack]
@@ -100,7 +100,7 @@ class Source:
 
 
 def read_source(given: HeadTable | Run | str | Path, *, exhibits: bool = True) -> Source:
-    """Read a run directory, or take a table by itself."""
+    """Read a run directory, or take a table alone."""
     if isinstance(given, HeadTable):
         return Source(given, frames=dict(given.details))
     run = run_at(given)
@@ -148,7 +148,7 @@ def safe_json(value: Any) -> str:
 
 
 def figure(value: Any, digits: int = 4) -> float | int | None:
-    """A number with so many digits that count; None where it was not measured.
+    """A number with N significant digits; None if it was not measured.
 
     >>> figure(0.123456), figure(float("nan")), figure(3.0)
     (0.1235, None, 3)
@@ -350,7 +350,7 @@ def pack_map(maps: NDArray[np.float32], fineness: Fineness = "fine") -> str:
 
 
 def deflated(data: bytes) -> str:
-    """Bytes as base64 of their deflated form; a browser inflates it by itself."""
+    """Bytes, deflated and in base64; browsers can inflate it."""
     return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
 
 

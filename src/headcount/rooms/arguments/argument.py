@@ -27,7 +27,7 @@ ARGUMENT = kind_beside(__file__, "argument")
 
 @dataclass(frozen=True)
 class Arguments:
-    """Heads that stand out on one half of the sentences and hold on the other."""
+    """Heads that exceed the threshold on one half of the sentences, and again on the other."""
 
     #: How many times the attention of the same pairs elsewhere in the sentence.
     times: float = 2.0

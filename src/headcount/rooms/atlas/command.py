@@ -24,7 +24,7 @@ Config = Annotated[
 
 @dataclass(frozen=True)
 class AtlasArguments:
-    """Where the atlas goes, and how thorough it is."""
+    """Where the atlas is written, and how thorough it is."""
 
     out: Path = option(Path("atlas"), "DIR", "Folder to write, or to go on with.", "--out", "-o")
     control: bool = option(

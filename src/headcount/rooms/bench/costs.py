@@ -109,7 +109,7 @@ def _block(path: str) -> str:
 
 @dataclass(frozen=True)
 class ModelCosts:
-    """The costs of one model for so many rows of so many tokens."""
+    """The costs of one model for a number of rows and tokens."""
 
     parameters: int
     #: Of them, those of the attention's projections.

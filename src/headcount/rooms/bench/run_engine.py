@@ -1,4 +1,4 @@
-"""Run as a program of its own: open a saved model in one engine, generate greedily, and time it.
+"""Run in a separate process: open a saved model in one engine, generate greedily, and time it.
 
 Takes a file that says what to do and writes a file of answers. It needs the engine only, so that it
 runs in an environment in which headcount is not installed (vLLM wants another transformers).

@@ -43,7 +43,7 @@ _CELL = ("value", "delta", "delta_low", "delta_high")
 
 
 def trained_part(source: Source, curve: list[dict[str, Any]] | None) -> dict[str, Any] | None:
-    """What is left when gates chose the heads, or the rest learned on: the run's own, else bundled.
+    """What gates or healing reached: the run's own figures, else the bundled ones.
 
     `columns` are titles; each row has the heads that went, and for each column quality and its
     difference to the whole model, with the interval. `said` is what can be pruned by the
@@ -137,7 +137,7 @@ _SIZES = 7
 
 
 def strip_part(source: Source) -> dict[str, Any] | None:
-    """A stop for every size: heads that went, quality as is, healed or refitted, time and bytes.
+    """A stop per size: removed heads, quality as is, healed or refitted, time and bytes.
 
     All steps of the order that decides are there, so that any can be framed; `shown` are the whole
     model and the sizes that gates or healing reached, or a few of the steps. `step` is the place in
@@ -206,7 +206,7 @@ def _times(source: Source, stops: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def strip_sets(run: Run) -> list[tuple[Head, ...]]:
-    """The heads that went at each size that the page of a run shows."""
+    """The removed heads at each size that the page of a run shows."""
     source = read_source(run, exhibits=False)
     names, strip = list(source.places), strip_part(source) or {"stops": []}
     return [tuple(names[at] for at in stop["gone"]) for stop in strip["stops"] if stop["shown"]]

@@ -1,4 +1,4 @@
-"""How much faster a pruned model is: gains, what operations allow at most, and what ate the rest.
+"""How much faster a pruned model is: gains, the limit by operations, time by part.
 
 Michel et al. 2019, table 4, with real removal: not masks, which save nothing. Both models are timed
 in turns, and gains are medians with intervals.
@@ -79,7 +79,7 @@ class Speed:
 
     @property
     def noisy(self) -> bool:
-        """Whether the gain cannot be told from none: its interval has 0 in it."""
+        """Whether the gain is not significant: its interval contains 0."""
         return self.low <= 0 <= self.high
 
     @property
@@ -300,7 +300,7 @@ def check_timing(pairs: int, way: str, share: float = 0.5) -> None:
 
 
 def ready(subject: Subject, inputs: dict[str, Any], way: Way, repeats: int = 1) -> Work:
-    """A function without arguments that runs the forward, so many times over, to its end."""
+    """A function without arguments that runs the forward N times."""
     once = _forward(subject, inputs, way)
     if way != "plain" and subject.device.type == "cuda":
         once = _recorded(subject, once)
@@ -409,7 +409,7 @@ def latency(
     way: Way = "plain",
     parts: bool = True,
 ) -> SpeedReport:
-    """Time forwards of two models in turns: gains with intervals, limits, and what ate the rest.
+    """Time forwards of two models in turns: gains with intervals, limits, time by part.
 
     `way` is "plain", "graph" (CUDA graphs) or "compile" (with CUDA graphs on a GPU), for both
     models alike. `parts` times the

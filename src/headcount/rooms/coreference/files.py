@@ -419,7 +419,7 @@ def _read_gap_format(file: TextFile, skipped: Counter[str], how: ReadOptions) ->
 def treebank_passages(
     sentences: Iterable[Sentence], skipped: Counter[str], how: ReadOptions
 ) -> Iterator[Sentence]:
-    """The passages of a treebank, as long as was asked."""
+    """The passages of a treebank, of the given length."""
     most = how.passage or PASSAGE
     return entity_passages(sentences, skipped, passage=most, strict=how.strict)
 

@@ -46,7 +46,7 @@ _REPEATED = {"duplicate", "induction", "retrieval"}
 def chosen_items(
     corpus: Corpus, roles: pd.DataFrame | None = None, count: int = 3
 ) -> list[tuple[int, Item]]:
-    """So many items with their places, those that show most first.
+    """The N items that show most, with their places.
 
     Each next one shows as much as possible of what no earlier one shows: relations that a head
     was found to follow, repeated words, mentions of one entity.

@@ -331,7 +331,7 @@ def frames_of(
 
 
 def titled(name: str, stack: str, stacks: Sized) -> str:
-    """What stands above a panel: the source, and the stack unless it is the source's only one.
+    """The title of a panel: the source, and the stack unless it is the only one.
 
     >>> titled("RTE", "enc", ["enc"]), titled("", "enc", ["enc"]), titled("a", "dec", [0, 1])
     ('RTE', 'enc', 'a dec')

@@ -76,7 +76,7 @@ class SizeStudy:
     def judged(
         self, sets: Mapping[int, Sequence[Head]], name: str
     ) -> tuple[pd.DataFrame, list[str]]:
-        """What is left without each set, weights as they are, as a curve called `name`."""
+        """The model without each set, weights unchanged, as a curve called `name`."""
         judged = [(judge, _orders(sets, name)) for judge in self.judges]
         how: dict[str, Any] = {"batch_size": self.training.batch_size, "journal": self.journal}
         frames, notes = held_out_curves(self.subject, judged, name, **how)

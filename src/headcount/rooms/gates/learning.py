@@ -192,7 +192,7 @@ def penalty_for(
 
 @dataclass(frozen=True, repr=False)
 class Healed:
-    """A model that was trained on, and how it went."""
+    """A trained model, and the log of its training."""
 
     subject: Subject
     #: One row for every few steps: step, loss, price (0), lr.

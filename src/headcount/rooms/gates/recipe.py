@@ -120,7 +120,7 @@ class TrainingBatches(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What must be the same for interrupted training to go on."""
+        """What must be the same to continue interrupted training."""
 
     def steps(self, cursor: Cursor = (0, 0, 0)) -> Iterator[tuple[StepBatches, Cursor]]:
         """Steps from a place on, each with the place behind it."""

@@ -36,7 +36,7 @@ _KEY = "headcount"
 
 
 class Checkpoint:
-    """The file of one training run; `fingerprint` is what must be the same to go on."""
+    """The file of one training run; `fingerprint` must match to continue."""
 
     def __init__(self, folder: str | os.PathLike[str], fingerprint: Mapping[str, Any]) -> None:
         self.path = InnerPath.of(folder) / FILE

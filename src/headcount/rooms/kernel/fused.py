@@ -58,7 +58,7 @@ def _come_up() -> None:
 
 
 def serves(scores: Scores, asked: Asked) -> bool:
-    """Whether the kernel gives all that is asked; the tiles serve the rest."""
+    """Whether the kernel gives everything needed; otherwise tiles are used."""
     needs = asked.needs
     return (
         needs.smoothed is None

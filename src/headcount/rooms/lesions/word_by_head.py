@@ -65,7 +65,7 @@ class Lesions:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A row for each head and a column for each word; words said twice are there twice."""
+        """A row for each head and a column for each word; repeated words are there twice."""
         return pd.DataFrame(self.added, index=list(map(str, self.heads)), columns=list(self.words))
 
     def strongest(self, count: int = 10) -> list[tuple[Head, str, float]]:

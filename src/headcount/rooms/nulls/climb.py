@@ -36,7 +36,7 @@ SEEDS = (0,)
 
 @dataclass
 class Twins:
-    """The programme of a survey on sharp random twins; each is made when it is asked for."""
+    """The programme of a survey on sharp random twins; each is made at first use."""
 
     subject: Subject
     plan: SurveyPlan

@@ -73,7 +73,7 @@ def against_null(name: str, asked: AskedArcs, hits: Flags, null: Flags) -> Rung:
 
 @dataclass
 class Ladder:
-    """The rungs of one stack; each is climbed once, when it is asked for."""
+    """The rungs of one stack; each is measured once, at first use."""
 
     pointing: Pointing
     #: Sharp random twins, asked for when a head stands on rung 3.

@@ -215,7 +215,7 @@ class Pointing:
         return np.concatenate(dependents), np.concatenate(heads), np.concatenate(labels)
 
     def relations(self, support: int, without: frozenset[str]) -> list[str]:
-        """Relations with so many arcs, the most frequent first."""
+        """Relations with enough arcs, the most frequent first."""
         names, counts = np.unique(self._arcs[2], return_counts=True)
         order = np.argsort(-counts, kind="stable")
         return [str(names[i]) for i in order if counts[i] >= support and names[i] not in without]

@@ -30,7 +30,7 @@ class Batches(Task):
     kind: ClassVar[str] = "batches"
 
     def encode(self, subject: Subject, batch_size: int) -> Iterator[Batch]:
-        """Neighbours of equal shapes together, at most so many."""
+        """Groups of neighbours with equal shapes, up to a size."""
         if batch_size < 1:
             raise UsageError(f"The batch size is {batch_size}; it must be 1 or more.")
         start = 0

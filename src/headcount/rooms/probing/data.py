@@ -77,7 +77,7 @@ class Settings:
 
     @property
     def shifted(self) -> bool:
-        """Whether words stand one candidate off, as in the authors' program."""
+        """Whether words are shifted by one candidate, as in the authors' program."""
         return self.convention == "code"
 
     def to_dict(self) -> dict[str, Any]:
@@ -240,7 +240,7 @@ class Gathered:
 
 
 def probed_stack(subject: Subject) -> str:
-    """The stack whose heads are probed: the one that reads a sentence by itself."""
+    """The stack whose heads are probed: the one that reads a sentence alone."""
     return "enc" if "enc" in subject.anatomy.stacks else "dec"
 
 

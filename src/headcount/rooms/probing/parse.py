@@ -249,7 +249,7 @@ INSIDE = "probe"
 
 
 def probe_file(folder: Path) -> InnerPath | None:
-    """Where a folder keeps its probe, by itself or as a run directory; None where it has none."""
+    """The place of a folder's probe, alone or in a run directory; None if it has none."""
     inner = InnerPath(folder)
     return next((one for one in (inner / FILE, inner / INSIDE / FILE) if one.exists()), None)
 

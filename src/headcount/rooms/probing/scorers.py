@@ -82,7 +82,7 @@ def batch_of(examples: Sequence[ProbeExample], device: torch.device | str = "cpu
 def example_batches(
     examples: Sequence[ProbeExample], size: int
 ) -> Iterator[Sequence[ProbeExample]]:
-    """Examples as they come, so many at a time."""
+    """Examples as they come, N at a time."""
     return (examples[begin : begin + size] for begin in range(0, len(examples), size))
 
 

@@ -30,7 +30,7 @@ class WordVectors(Protocol):
         """The row of a word, given its form and the ids of its pieces."""
 
     def table(self) -> Tensor:
-        """``[row, width]`` of all words that were asked for."""
+        """``[row, width]`` of all words in the table."""
 
 
 class FileVectors:

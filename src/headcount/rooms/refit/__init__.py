@@ -1,4 +1,4 @@
-"""Refit: what is left of a layer makes up for the heads that go."""
+"""Refit: the remaining heads of a layer replace the removed ones."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Refit: what is left of a layer makes up for the heads that go, in closed form.
+"""Refit: the remaining heads of a layer replace the removed ones, in closed form.
 
 Kwon et al. 2022 (A Fast Post-Training Pruning Framework for Transformers) and Park et al. 2024
 (K-prune) solve for the weights that stay by least squares. Here the squares are weighted by the
@@ -234,7 +234,7 @@ class Refit:
         batch_size: int = 16,
         journal: Journal | None = None,
     ) -> Sweep:
-        """A task without the heads of each point, what is left refitted; as `importance.sweep`.
+        """A task without the heads of each point, refitted; as `importance.sweep`.
 
         `task` must have other examples than those that the refit was measured on.
         """
@@ -278,7 +278,7 @@ class Refit:
             yield
 
     def prune(self, heads: Any) -> Subject:
-        """A smaller copy without these heads, what is left refitted; `hc.prune` checks it."""
+        """A smaller, refitted copy without these heads; `hc.prune` checks it."""
         going = read_heads(heads, self.subject.heads)
         with self.applied(going):
             return prune(self.subject, going)

@@ -1,4 +1,4 @@
-"""Do heads rest on a separator, or on the first token, when they have nothing to do?
+"""Do heads look at a separator, or the first token, when their relation is absent?
 
 Clark et al., BlackBoxNLP 2019, section 3.2, second argument: a head that follows a relation looks
 at [SEP] where the relation is not there. So: the mass on the resting place from words that bear a

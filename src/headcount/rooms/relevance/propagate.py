@@ -339,7 +339,7 @@ class Tracing:
         self.tracer: Tracer | None = None
 
     def forward(self, run: Callable[[], T], rows: int) -> tuple[T, RelevanceCounter]:
-        """Run something that calls the model once on so many rows, and remember how."""
+        """Run something that calls the model once on N rows, and remember how."""
         ledger = RelevanceCounter(rows)
         self.entrances.begin(ledger)
         self.tracer = Tracer(self.rule, ledger, self.subject.name)

@@ -273,7 +273,7 @@ class Cut:
 
 @dataclass
 class RelevanceCounter:
-    """The counters of one forward of so many rows."""
+    """The counters of one forward of N rows."""
 
     rows: int
     heads: dict[Site, Tensor] = field(default_factory=dict)

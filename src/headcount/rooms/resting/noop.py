@@ -202,7 +202,7 @@ class MaskedEmbedding:
 
 
 def objective_of(subject: Subject, texts: Any) -> Task | MaskedEmbedding:
-    """The loss that a model can be asked for on plain texts, or pairs for an encoder-decoder.
+    """A model's own loss on plain texts, or on pairs for an encoder-decoder.
 
     Masked-language modelling for an encoder with such a head, else `MaskedEmbedding`; the next
     token for a decoder; the reference translation for an encoder-decoder.

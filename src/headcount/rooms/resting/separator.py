@@ -1,4 +1,4 @@
-"""Heads that rest on separators, or where there is nothing to do (Clark et al. 2019)."""
+"""Heads that look at separators when there is nothing to do (Clark et al. 2019)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KEY = ["stack", "layer", "head", "relation", "direction"]
 
 @dataclass(frozen=True)
 class NoOp:
-    """The rule for heads that follow a relation, and rest where a word does not bear it.
+    """The rule for heads that follow a relation, and look at a separator elsewhere.
 
     Only a relation that the head is confirmed to follow (`follows`) is asked for: a head that does
     nothing cannot be said to stop. Heads that do worse than the offset on a relation show what the
@@ -142,7 +142,7 @@ class Separator:
         return (("mass on separators", "separator", self.share),)
 
     def judge(self, table: HeadTable) -> list[Verdict]:
-        """The heads that rest, with what separators do and what the loss notices."""
+        """The heads that look at separators, with the loss that depends on it."""
         encoders = [stack for stack in table.stacks if stack == "enc"]
         found = _resting(table, "separator", self.share, table.stacks)
         found += _resting(table, "first", self.share, encoders)

@@ -1,4 +1,4 @@
-"""Heads that rest on the end of the source (Voita et al. 2019)."""
+"""Heads that look at the end of the source (Voita et al. 2019)."""
 
 from __future__ import annotations
 

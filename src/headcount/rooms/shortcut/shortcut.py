@@ -236,14 +236,14 @@ class RecordedRun:
         self._seals += [(tensor, tensor._version) for tensor in tensors]
 
     def hear(self, site: Site, attended: Attended) -> None:
-        """Keep what the heads of a site gave, and what would stand in their place."""
+        """Keep the outputs of a site's heads, and their replacements."""
         self.rows = attended.output.shape[0]
         self.keep(("heads", site), attended.output)
         if self.instead is not zero:
             self._instead[site] = self.instead(site, attended)
 
     def given(self, what: Hashable, copies: int) -> Any:
-        """What was kept, for so many copies of the batch."""
+        """What was kept, for N copies of the batch."""
         if what not in self._outputs:
             raise NoShortcut("it does not run the same layers every time")
         return copied(self._outputs[what], self.rows, copies)
@@ -574,7 +574,7 @@ class EncoderOnce:
 
     @contextmanager
     def opened(self) -> Iterator[EncoderOnce]:
-        """Stand in for the encoder for this block."""
+        """Replace the encoder within this block."""
         try:
             with taken_over({self._encoder: self._take}):
                 yield self
@@ -588,7 +588,7 @@ class EncoderOnce:
         self._read = self._encoder(input_ids=ids, attention_mask=real, return_dict=True)
 
     def reuse(self, run: Callable[[], T], copies: int) -> T:
-        """Run on so many copies of the batch that was read, one below the other."""
+        """Run on N stacked copies of the batch."""
         try:
             self._copies = copies
             return run()
@@ -767,7 +767,7 @@ class GeneratingWay(LongWay):
         return self._encoder.reuse(partial(super().whole, batch, instead), copies=1)
 
     def prepare(self, batch: Batch, instead: wiring.Instead) -> None:
-        """Run the encoder; what it gives is the same for every stand-in."""
+        """Run the encoder; its output is the same for every replacement."""
         self._encoder.read(batch.to(self.subject.device).inputs)
 
     def without(self, group: Group, batch: Batch, instead: wiring.Instead) -> Floats:

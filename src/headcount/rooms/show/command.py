@@ -17,7 +17,7 @@ from headcount.records import option, parse_head
 
 @dataclass(frozen=True)
 class ShowArguments:
-    """What goes with the sentence, and how much is shown."""
+    """The second text, the layer, and how much is shown."""
 
     target: str | None = option(
         None, "TEXT", "The translation, for dec and cross heads; the second text for an encoder."

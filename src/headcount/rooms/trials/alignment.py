@@ -467,7 +467,7 @@ def _beginnings(subject: Subject) -> dict[str, list[int]]:
 
 
 def sink_frame(subject: Subject, resting: SinkMass, text: str) -> pd.DataFrame:
-    """One row a head: weight on the first token, texts that rest there, and who is the sink.
+    """One row per head: weight on the first token, texts in which it is the top key, the sink.
 
     `first_top` is the share of rows whose largest weight is on the first token; `token` is the
     one that is most often the top, wherever it stands, with its share.

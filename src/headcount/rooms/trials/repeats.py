@@ -1,4 +1,4 @@
-"""Random tokens said twice: what a head does when a text it has never seen begins again.
+"""Repeated random tokens: what a head does when an unseen text begins again.
 
 Olsson et al. 2022, "In-context learning and induction heads": random tokens carry no meaning and no
 grammar, so only the repeat itself can be found in them. Each example is a sequence of distinct
@@ -231,7 +231,7 @@ SHORTEST = 4
 
 @dataclass(frozen=True)
 class Repeats:
-    """Random sequences said twice; answers `induction`, `duplicate` and `previous_random`."""
+    """Repeated random sequences; answers `induction`, `duplicate` and `previous_random`."""
 
     #: Tokens before the repeat; fewer where the model cannot take twice as many.
     length: int = 32
@@ -273,7 +273,7 @@ class Repeats:
         return min(lengths)
 
     def layout(self, subject: Subject) -> Layout:
-        """Where the sequence stands on each side."""
+        """The places of the sequence on each side."""
         translates = subject.kind == "enc-dec"
         before = {"source": len(wrapping_of(subject).before)}
         # A decoder's input begins with the start token and then reads its labels.
@@ -339,7 +339,7 @@ _SILENT_COPYING = {
 
 @dataclass(frozen=True)
 class Copying:
-    """Random sequences said twice; answers `induction_effect`, and whether the model repeats."""
+    """Repeated random sequences; answers `induction_effect`, and whether the model repeats."""
 
     repeats: Repeats = field(default_factory=Repeats)
     name = "copying"

@@ -140,7 +140,7 @@ _UNKNOWN = math.nan
 
 @dataclass(frozen=True)
 class Verdict:
-    """One role of one head, with the figures it rests on; a head may have several.
+    """One role of one head, with its evidence; a head may have several.
 
     >>> verdict = Verdict(Head("enc", 5, 3), "syntactic", "nsubj dep->head", 0.71, 0.68, 0.74,
     ...                   n=820, baseline=0.45, control=0.22,
@@ -185,7 +185,7 @@ class Verdict:
 
     @property
     def in_words(self) -> str:
-        """The evidence, and the random twin where one was asked."""
+        """The evidence, and the random twin's figure if there is one."""
         twin = "" if math.isnan(self.control) else f", random twin {self.control:.2f}"
         return self.evidence + twin + (f"; {self.beyond}" if self.beyond else "")
 
