@@ -171,7 +171,9 @@ def test_nobody_is_sent_to_a_flag_that_is_going() -> None:
     hidden, shown = set[str](), set[str]()
     for option in (one for verb in verbs for one in verb.params):
         (hidden if getattr(option, "hidden", False) else shown).update(option.opts)
-    flags = "|".join(map(re.escape, hidden - shown - {"--task-file", "--table-format", "--address"}))
+    flags = "|".join(
+        map(re.escape, hidden - shown - {"--task-file", "--table-format", "--address"})
+    )
     old = re.compile(rf"(?<!ray start )(?<![\w-])(?:{flags})(?![\w-])")
     root = Path(__file__).parents[2]
     pages = [root / "README.md", *(root / "docs" / "how-to").glob("*.md")]

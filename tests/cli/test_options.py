@@ -65,7 +65,7 @@ def test_flags_fill_the_bundles() -> None:
     assert got["cut"] == Cut(price=0.5, deep=True, tree=False, place=Path("x.txt"))
     assert got["work"] == WorkOptions(convention="paper", limit=3)
     assert got["load"] == LoadOptions(allow_bin=True)
-    assert "Warning: --allow-bin is --load allow-bin now; the old flag goes" in got["output"]
+    assert "Warning: --allow-bin is --load allow-bin now; the old flag will" in got["output"]
     assert (got["name"], got["json"]) == ("me", True)
 
 
@@ -168,9 +168,12 @@ def test_what_an_earlier_release_called_a_flag_works(headcount: Any) -> None:
     told = headcount(
         "survey", "./none", "--text", "sample", "--max-length", 9, "--table-format", "text"
     )
-    assert "Warning: --max-length is --reading max-length=9 now; the old flag goes" in told.err
+    assert "Warning: --max-length is --reading max-length=9 now; the old flag will" in told.err
     told = headcount("score", "./none", "--task-file", "none.toml")
-    assert "Warning: --task-file goes with the next release; use --task FILE.toml." in told.err
+    assert (
+        "Warning: --task-file will be removed in the next release; use --task FILE.toml."
+        in told.err
+    )
     assert (
         "There is no task file none.toml." in headcount("score", "./no", "--task", "none.toml").err
     )

@@ -414,7 +414,7 @@ def test_gates_that_were_broken_off_go_on(
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ([], 2, "No goal was given; say how far to go with one of --max-loss, --keep"),
+        ([], 2, "No goal was given; say how many heads to prune, with one of --max-loss, --keep"),
         (["--keep", 3, "--heads", "enc.0.1"], 2, "--keep and --heads were both given"),
         (["--heads", "enc"], 2, "All 8 heads of the model would go; leave at least one"),
         (["--heads", "enc.0.1,enc.0.1"], 2, "enc.0.1 is named twice; name each head"),
@@ -436,7 +436,7 @@ def test_gates_that_were_broken_off_go_on(
         (
             ["--gates", "--drop-share", 0.5],
             2,
-            "--gates goes with --training price=X or --keep, not",
+            "--gates takes --training price=X or --keep, not",
         ),
         (["--gates"], 2, "No goal was given"),
         (

@@ -104,7 +104,7 @@ def test_two_runs_beside_each_other(desk: Path, headcount: Command) -> None:
         (["one", "-o", "no/where/r.html"], "There is no folder no/where to write r.html in"),
         (["one", "--thorough"], "--thorough measures something, and one is a run"),
         (["one", "--engine", "ray"], "--engine measures something, and one is a run"),
-        (["one", "--text", "s.txt"], "name a model, with --run one to go on in that run"),
+        (["one", "--text", "s.txt"], "name a model, with --run one to continue that run"),
         (["one", "--compare", "empty"], "empty/ is empty, so there is no run in it"),
         (["one", "--compare", "bare"], "bare/ has no head table yet"),
         (["one", "--page", "maps=huge"], "--page maps is 'huge'; choose fine, coarse or none."),

@@ -388,7 +388,9 @@ def test_killed_outright_it_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_goal_is_asked_for_before_the_work() -> None:
-    with pytest.raises(UsageError, match="No goal was given; say how far to go with one of max_"):
+    with pytest.raises(
+        UsageError, match="No goal was given; say how many heads to prune, with one of max_"
+    ):
         prune_plan(classifier(), CLASSES)
     with pytest.raises(UsageError, match=r"The loss allowed is '0\.5%'; give a number of points"):
         prune_plan(classifier(), CLASSES, max_loss="0.5%")  # type: ignore[arg-type]

@@ -47,8 +47,8 @@ def test_a_field_of_a_value_is_taken_as_a_keyword() -> None:
     found, said = old("oak", colour="blue", batch_size=2)
     assert found == ("oak", 1, Paint(colour="blue", batch_size=2))
     assert said == [
-        f"fence({name}=...) is paint=hc.Paint({name}=...) now; the old keyword goes with the next "
-        "release."
+        f"fence({name}=...) is paint=hc.Paint({name}=...) now; the old keyword will be "
+        "removed in the next release."
         for name in ("colour", "batch_size")
     ]
 
@@ -66,7 +66,7 @@ def test_what_became_something_else_is_put_there() -> None:
     found, said = old("oak", layers=2)
     assert found[1] == 4
     assert said == [
-        "fence(layers=...) is coats=... now; the old keyword goes with the next release."
+        "fence(layers=...) is coats=... now; the old keyword will be removed in the next release."
     ]
 
 

@@ -68,7 +68,9 @@ def test_what_never_fits_is_told_in_one_sentence() -> None:
     with (
         memory_for(subject, 0),
         mock.patch.dict(rows.TILE),
-        pytest.raises(ModelError, match=r"has not enough memory for a batch of .*--reading max-length="),
+        pytest.raises(
+            ModelError, match=r"has not enough memory for a batch of .*--reading max-length="
+        ),
     ):
         hc.survey(subject, TEXTS, reading=hc.ReadingOptions(batch_size=4))
 
@@ -106,7 +108,9 @@ def test_what_reads_whole_maps_says_that_it_takes_no_sample() -> None:
         subject, LONG, columns=["entropy", "pattern_vertical"], reading=hc.ReadingOptions(rows=4)
     )
     told = found.provenance["remarks"]
-    assert any(remark.startswith("All queries were read, not a sample (--reading rows=") for remark in told)
+    assert any(
+        remark.startswith("All queries were read, not a sample (--reading rows=") for remark in told
+    )
     assert not any("stands for all" in remark for remark in told)
 
 

@@ -115,7 +115,7 @@ def test_a_silent_tokenizer_goes_on_unless_words_are_needed() -> None:
     corpus = [sentence("Rain fell.")]
     (batch,) = encode(corpus, BUILDERS["byt5"](), stacks={"enc"})
     assert batch.sides["source"].words is None
-    with pytest.raises(InputError, match="ByT5Tokenizer does not tell where its tokens stand"):
+    with pytest.raises(InputError, match="ByT5Tokenizer does not give the places of its tokens"):
         encode(corpus, BUILDERS["byt5"](), stacks={"enc"}, words=True)
     with pytest.raises(InputError, match=r"texts in hand has no words, only text; give a treebank"):
         encode(["Rain fell."], wordpiece(), stacks={"enc"}, words=True)

@@ -87,7 +87,7 @@ def test_a_silent_tokenizer_is_refused_where_places_are_asked_for() -> None:
     with pytest.raises(InputError) as caught:
         must_give_places(python_wordpiece())
     assert str(caught.value) == (
-        "BertTokenizerLegacy does not tell where its tokens stand in the text, so words cannot be "
+        "BertTokenizerLegacy does not give the places of its tokens in the text, so words cannot be "
         "found; use the model's fast tokenizer (use_fast=True)."
     )
     with pytest.raises(InputError, match="does not tell"):

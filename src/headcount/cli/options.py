@@ -116,7 +116,7 @@ class _Bundle:
             if one.metadata["instead"] and given[one.name] != one.default:
                 flag = next(iter(one.metadata["flags"]), _flag_of(one.name))
                 new = one.metadata["instead"]
-                say(f"Warning: {flag} goes with the next release; use {new}.")
+                say(f"Warning: {flag} will be removed in the next release; use {new}.")
         found = {one.name: self._read(one, given.pop(one.name)) for one in self.own}
         for family, keys in self.families.items():
             named: dict[str, Any] = {}
@@ -136,7 +136,8 @@ class _Bundle:
                     flag = next(iter(one.metadata["flags"]), _flag_of(one.name))
                     word = f'"{old}"' if "," in str(old) else old
                     new = f"--{family} {_key(one)}" + ("" if old is True else f"={word}")
-                    say(f"Warning: {flag} is {new} now; the old flag goes with the next release.")
+                    until = "the old flag will be removed in the next release"
+                    say(f"Warning: {flag} is {new} now; {until}.")
             found |= {**named, **self._keys(family, keys, ",".join(words))}
         return self.kind(**found)
 
@@ -322,7 +323,7 @@ class RunArguments:
     out: Path | None = option(
         None,
         "DIR",
-        "Run directory to write; made where there is none, joined where there is one.",
+        "Run directory to write: made if there is none, extended if there is one.",
         "--out",
         "-o",
     )

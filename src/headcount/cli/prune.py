@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 # --- Its options --------------------------------------------------------------------------------
 
-_goal = partial(option, panel="How far to go (one of these)")
-_order = partial(option, panel="Who goes first")
+_goal = partial(option, panel="How many heads to prune (one of these)")
+_order = partial(option, panel="Which heads are pruned first")
 _learn = partial(option, panel="Learning (gates, healing)")
 _train = partial(_learn, key_of="training")
 _result = partial(option, panel="The result")
@@ -43,7 +43,7 @@ class PruneArguments(ResultOptions):
         "hundredths of accuracy, F1 and correlations, nats of loss.",
     )
     keep: int | None = _goal(
-        None, "N", "Leave so many heads, of the stacks in --ranking stacks=.", least=1
+        None, "N", "Keep N heads, of the stacks in --ranking stacks=.", least=1
     )
     drop_share: float | None = _goal(
         None, "SHARE", "Remove this share, e.g. 0.5; also reports the 95% upper bound of the loss."
@@ -91,7 +91,7 @@ class PruneArguments(ResultOptions):
     refit: bool = _learn(
         False,
         None,
-        "Let what is left make up for the heads that go: closed form, seconds, no training.",
+        "Adjust the remaining heads to replace the pruned ones: closed form, seconds, no training.",
     )
     heal: bool = _learn(
         False, None, "Train what is left for a while, with the whole model as its teacher."
@@ -154,9 +154,11 @@ def _check_goal(asked: PruneArguments, has_task: bool) -> None:
     given = [_flag(name) for name in _GOALS if getattr(asked, name) is not None]
     if len(given) != 1:
         which = f"{' and '.join(given)} were both given" if given else "No goal was given"
-        raise UsageError(f"{which}; say how far to go with one of {', '.join(map(_flag, _GOALS))}.")
+        raise UsageError(
+            f"{which}; say how many heads to prune, with one of {', '.join(map(_flag, _GOALS))}."
+        )
     if asked.gates and given[0] not in ("--training price", "--keep"):
-        raise UsageError(f"--gates goes with --training price=X or --keep, not with {given[0]}.")
+        raise UsageError(f"--gates takes --training price=X or --keep, not with {given[0]}.")
     if asked.heads is None and not has_task:
         raise UsageError(
             f"{given[0]} needs a task to choose heads by, e.g. --task translation:test.tsv; "

@@ -105,7 +105,7 @@ def report_command(
         if given:
             raise UsageError(
                 f"--{given[0]} measures something, and {there} is a run, which is drawn as it is; "
-                f"name a model, with --run {there} to go on in that run."
+                f"name a model, with --run {there} to continue that run."
             )
         written = hc.report(there, page.out, **vars(drawing), tolerance=measuring.tolerance)
     else:

@@ -40,7 +40,7 @@ class SurveyArguments:
     explain: bool = option(
         False,
         None,
-        "Say how attention was read: as maps, in tiles, or in a fused kernel.",
+        "Print how attention was read: as maps, in tiles, or in a fused kernel.",
         key_of="show",
     )
     offset_mass: bool = option(

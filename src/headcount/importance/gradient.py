@@ -151,7 +151,7 @@ def _folded(rows: Tensor, examples: int) -> Tensor:
     if rows.shape[1] % examples:
         raise UsageError(
             f"The model was called on {rows.shape[1]} rows for a batch of {examples} examples, so "
-            "no row can be told whose it is; call it on all examples at once, or use batch_size=1."
+            "no row can be assigned to one; call it on all examples at once, or use batch_size=1."
         )
     return rows.unflatten(1, (examples, -1)).sum(2)
 

@@ -144,10 +144,10 @@ def trained_curve(
 #: What a pruning run and a story add to the head table.
 REMOVAL = Column(
     "removal_step",
-    meaning="The step of the pruning curve at which the head goes.",
+    meaning="The step of the pruning curve that removes the head.",
     paper="Michel et al. 2019, section 4",
     range=(1, None),
-    more="goes later",
+    more="pruned later",
     group="Whether it can be pruned",
     format=".0f",
 )

@@ -77,8 +77,8 @@ def _keep(sites: list[Site], gone: set[Head]) -> Keep:
     ]
     if lacking:
         raise UsageError(
-            f"{site.module} serves {len(sites)} layers with the same weights, so a head goes from "
-            f"all of them or from none; add {', '.join(lacking)}."
+            f"{site.module} serves {len(sites)} layers with the same weights, so a head is cut "
+            f"from all of them or from none; add {', '.join(lacking)}."
         )
     if not bool(stay.any()):
         first = torch.arange(site.heads) == 0

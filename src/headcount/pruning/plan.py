@@ -358,8 +358,8 @@ def prune_plan(
     goal = read_goal(max_loss, keep, drop_share)
     if goal.is_open:
         raise UsageError(
-            "No goal was given; say how far to go with one of max_loss=0.5 (points), keep=36 "
-            "(heads) and drop_share=0.5, or drop_share=0 for the curve alone."
+            "No goal was given; say how many heads to prune, with one of max_loss=0.5 (points), "
+            "keep=36 (heads) and drop_share=0.5, or drop_share=0 for the curve alone."
         )
     how = as_value(RankingOptions, ranking, "ranking").limited(limit)
     if how.even and how.exact:

@@ -68,8 +68,8 @@ def named_heads(heads: Heads, known: Sequence[Head]) -> list[Head]:
     if isinstance(heads, pd.Series):  # of true and false, the heads where it is true
         if heads.dtype != bool:
             raise UsageError(
-                f"The column '{heads.name}' holds {heads.dtype} numbers, and says of no head "
-                "whether it goes; compare it with something (column < 0.1), or take the index of "
+                f"The column '{heads.name}' holds {heads.dtype} numbers, not a choice of heads; "
+                "compare it with something (column < 0.1), or take the index of "
                 "some rows."
             )
         return parse_heads(list(heads.index[heads]))

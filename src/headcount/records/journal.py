@@ -256,8 +256,8 @@ class _Lines:
             if header.get("headcount") != version():
                 raise RunError(
                     f"{path} was begun by headcount {header.get('headcount')}, and this is "
-                    f"{version()}: what two versions measured is not mixed. Go on with that "
-                    "version, choose another folder, or delete that file to begin afresh."
+                    f"{version()}: what two versions measured is not mixed. Use that "
+                    "version, choose another folder, or delete that file to start anew."
                 )
             self.fingerprint = fingerprint
             self.end = len(line)
@@ -277,7 +277,7 @@ class _Lines:
             why = f"'{entry['unit']}' is there twice"
         else:
             return entry["unit"], entry["result"]
-        raise RunError(f"{damaged} {why}. Restore the file, or delete it to begin afresh.")
+        raise RunError(f"{damaged} {why}. Restore the file, or delete it to start anew.")
 
 
 def _object(line: bytes) -> dict[str, Any]:
@@ -347,8 +347,8 @@ def _check_same(was: Mapping[str, Any], now: Mapping[str, Any], begun: str) -> N
         old, new = was.get(key, "nothing"), now.get(key, "nothing")
         if old != new:
             raise RunError(
-                f"{begun} with {key} = {old}, and now {key} = {new}; run it as before to go on, "
-                "choose another folder, or delete that file to begin afresh."
+                f"{begun} with {key} = {old}, and now {key} = {new}; repeat the first "
+                "command to continue, choose another folder, or delete that file to start anew."
             )
 
 

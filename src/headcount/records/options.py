@@ -76,7 +76,7 @@ class WorkOptions:
     limit: int | None = option(
         None,
         "N",
-        "Use so many sentences: the first, or with --seed a random sample.",
+        "Use N sentences: the first, or with --seed a random sample.",
         least=1,
         panel="Running",
     )
@@ -196,7 +196,7 @@ _SHOWN = ("progress", "announce", "telling")
 
 
 def _warn(what: str) -> None:
-    text = f"{what}; the old keyword goes with the next release."
+    text = f"{what}; the old keyword will be removed in the next release."
     warnings.warn(text, FutureWarning, stacklevel=3)
 
 

@@ -41,7 +41,7 @@ class StoryOptions(WorkOptions):
         False,
         None,
         "Also train what is left at these sizes, with the whole model as its teacher: what it "
-        "gives back.",
+        "recovers.",
         reads=bool,
     )
     gate_steps: int | None = _train(None, "N", "Training steps of gates; 500 by default.", least=1)
@@ -51,7 +51,7 @@ class StoryOptions(WorkOptions):
     tolerance: str | float | None = _page(
         None,
         "LOSS",
-        "The loss that may be when heads go: points (0.5), percent (1%) or by metric "
+        "The loss allowed when heads are pruned: points (0.5), percent (1%) or by metric "
         "(bleu=0.5,loss=1%); by default 1 point of accuracy, F1 and correlations, 0.5 BLEU or "
         "chrF, 1% of losses.",
         reads=str,

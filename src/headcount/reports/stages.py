@@ -267,7 +267,7 @@ def gradient_stage(context: StoryContext) -> StoryStage:
 
 def ablation_stage(context: StoryContext) -> StoryStage:
     """What happens without a head: the task once for every head, by its loss."""
-    title = "What happens without each head, by loss"
+    title = "What each head costs in loss"
     return score_stage(context, "ablation", title, forwards=0.6 * len(context.heads))
 
 

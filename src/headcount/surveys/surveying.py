@@ -552,8 +552,8 @@ class _Asked:
         rows: object = reading.rows
         if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 2):
             raise UsageError(
-                f"rows is {rows!r}; give how many queries stand for a longer text, 2 or more, e.g. "
-                "2048, or leave it out to read all of them."
+                f"rows is {rows!r}; give the number of queries to read of longer texts, 2 or more, "
+                "e.g. 2048, or leave it out to read all of them."
             )
         self.inputs = PassOptions(
             stacks_of(self.subject, reading.stacks),

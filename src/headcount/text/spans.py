@@ -133,7 +133,7 @@ def must_give_places(tokenizer: PreTrainedTokenizerBase) -> None:
     """Refuse a tokenizer that does not give the places of its tokens."""
     if not gives_places(tokenizer):
         raise InputError(
-            f"{type(tokenizer).__name__} does not tell where its tokens stand in the text, so "
+            f"{type(tokenizer).__name__} does not give the places of its tokens in the text, so "
             "words cannot be found; use the model's fast tokenizer (use_fast=True)."
         )
 

@@ -124,7 +124,9 @@ def test_the_map_takes_verdicts_for_pairs_without_a_run() -> None:
     assert drawn["role sink"].get_offsets().tolist() == [[2, 3]]
     with pytest.raises(UsageError, match="frame of roles has no column 'role'"):
         hc.plot.head_map(pairs, roles=roles.drop(columns="role"))
-    with pytest.raises(UsageError, match=r"pairs have no 'mds'; `headcount survey .*--show families"):
+    with pytest.raises(
+        UsageError, match=r"pairs have no 'mds'; `headcount survey .*--show families"
+    ):
         hc.plot.head_map({"heads": pairs["heads"]})
 
 

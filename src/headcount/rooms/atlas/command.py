@@ -26,7 +26,7 @@ Config = Annotated[
 class AtlasArguments:
     """Where the atlas is written, and how thorough it is."""
 
-    out: Path = option(Path("atlas"), "DIR", "Folder to write, or to go on with.", "--out", "-o")
+    out: Path = option(Path("atlas"), "DIR", "Folder to write, or to continue.", "--out", "-o")
     control: bool = option(
         False, None, "Judge roles against a random twin of every model.", key_of="measuring"
     )

@@ -17,7 +17,7 @@ from headcount.records import option
 class BenchArguments:
     """What is timed, and how often."""
 
-    share: float = option(0.5, None, "Without PRUNED: the share of every layer's heads that goes.")
+    share: float = option(0.5, None, "Without PRUNED: the share of every layer's heads to cut.")
     batches: str = option("1,4,16,64", None, "Batch sizes, with | between.", key_of="timing")
     lengths: str = option("32,128", None, "Lengths in tokens, with | between.", key_of="timing")
     pairs: int = option(15, "N", "Pairs of runs, whole and pruned in turn.", key_of="timing")
@@ -125,4 +125,4 @@ def _check(asked: BenchArguments, pruned: str | None) -> None:
 
     check_timing(asked.pairs, asked.way, asked.share)
     if pruned is not None and asked.share != BenchArguments.share:
-        raise UsageError("--share is what goes where no PRUNED model is given; leave one out.")
+        raise UsageError("--share replaces the PRUNED model; give one of the two.")

@@ -62,15 +62,15 @@ class Checkpoint:
             if json_encode(was, sort_keys=True) != json_encode(now, sort_keys=True):
                 raise RunError(
                     f"{self.path} was begun with {key} = {_short(was)}, and now {key} = "
-                    f"{_short(now)}; train as before to go on, choose another folder, or delete "
-                    "that file to begin afresh."
+                    f"{_short(now)}; train as before to continue, choose another folder, or "
+                    "delete that file to start anew."
                 )
         return tensors, state
 
     def damaged(self) -> RunError:
         """The file holds something else than what was written there."""
         return RunError(
-            f"{self.path} is not a checkpoint that headcount wrote; delete it to begin afresh, or "
+            f"{self.path} is not a checkpoint that headcount wrote; delete it to start anew, or "
             "choose another folder."
         )
 

@@ -199,8 +199,8 @@ def _places(
         side = batch.sides["target" if "target" in batch.sides else "source"]
         if side.words is None:
             raise ModelError(
-                f"The tokenizer of {subject.name} does not tell where its tokens stand in the "
-                "text, so no word can be told from another."
+                f"The tokenizer of {subject.name} does not give the places of its tokens in "
+                "the text, so words cannot be found."
             )
         pieces, real = side.words.pieces.cpu().numpy(), side.real.cpu().numpy()
         for row, example in enumerate(batch.index):

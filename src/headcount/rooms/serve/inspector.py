@@ -170,7 +170,7 @@ _SHARP = Column(
 )
 _CHANGE = Column(
     "changed",
-    meaning="How much of the head's attention went elsewhere when heads were switched off.",
+    meaning="How much of the head's attention moved when heads were switched off.",
     range=(0, 1),
     group=_GROUP,
     format=".3f",

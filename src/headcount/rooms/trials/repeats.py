@@ -96,7 +96,7 @@ def _needed(sighting: Sighting, offset: int) -> int:
 PREVIOUS_RANDOM = Column(
     "previous_random",
     title="Previous token, random text",
-    meaning="Mean weight of a token on the one before it, in random tokens said twice.",
+    meaning="Mean weight of a token on the one before it, in repeated random tokens.",
     paper="Elhage et al. 2021",
     range=(0, 1),
     direction="higher",
@@ -130,7 +130,7 @@ DUPLICATE = replace(
     PREVIOUS_RANDOM,
     name="duplicate",
     title="Duplicate token",
-    meaning="Mean weight on the other occurrence of the token, in random tokens said twice.",
+    meaning="Mean weight on the other occurrence of the token, in repeated random tokens.",
     paper="Wang et al. 2023, section 3",
 )
 
@@ -159,7 +159,7 @@ INDUCTION = replace(
     PREVIOUS_RANDOM,
     name="induction",
     title="",
-    meaning="Mean weight on the token that followed this one before, in random tokens said twice.",
+    meaning="Mean weight on the token that followed this one before, in repeated random tokens.",
     paper="Olsson et al. 2022, prefix matching",
     more="more inductive",
 )
@@ -321,7 +321,7 @@ class Repeats:
 INDUCTION_EFFECT = Column(
     "induction_effect",
     meaning="What the head adds to the log-probability of the right token of the repeat, to first "
-    "order, in random tokens said twice.",
+    "order, in repeated random tokens.",
     paper="Olsson et al. 2022, copying; measured through the valve",
     unit="nats",
     direction="higher",
