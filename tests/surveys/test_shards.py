@@ -159,7 +159,7 @@ def test_shards_may_come_back_in_any_order(order: list[int], killed: int) -> Non
 def test_another_survey_does_not_go_on_from_there(tmp_path: Path) -> None:
     subject = subject_of("bert", "wordpiece")
     survey(subject, TEXTS, columns=["self"], run=ShardWork(folder=tmp_path))
-    with pytest.raises(RunError, match=r"was begun with data = .*; repeat the first command to continue"):
+    with pytest.raises(RunError, match=r"was begun with data = .*; run it as before to continue"):
         survey(subject, TEXTS[:9], columns=["self"], run=ShardWork(folder=tmp_path))
     with pytest.raises(RunError, match=r"was begun with settings\.max_length = null"):
         survey(

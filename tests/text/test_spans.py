@@ -87,10 +87,10 @@ def test_a_silent_tokenizer_is_refused_where_places_are_asked_for() -> None:
     with pytest.raises(InputError) as caught:
         must_give_places(python_wordpiece())
     assert str(caught.value) == (
-        "BertTokenizerLegacy does not give the places of its tokens in the text, so words cannot be "
-        "found; use the model's fast tokenizer (use_fast=True)."
+        "BertTokenizerLegacy does not give the places of its tokens in the text, so words cannot "
+        "be found; use the model's fast tokenizer (use_fast=True)."
     )
-    with pytest.raises(InputError, match="does not tell"):
+    with pytest.raises(InputError, match="does not give"):
         RowTokenizer(python_wordpiece(), EncodeReport(), places=True)
     (row,) = RowTokenizer(python_wordpiece(), EncodeReport()).rows(["Rain"])
     assert row.places is None

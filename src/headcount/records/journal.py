@@ -347,8 +347,8 @@ def _check_same(was: Mapping[str, Any], now: Mapping[str, Any], begun: str) -> N
         old, new = was.get(key, "nothing"), now.get(key, "nothing")
         if old != new:
             raise RunError(
-                f"{begun} with {key} = {old}, and now {key} = {new}; repeat the first "
-                "command to continue, choose another folder, or delete that file to start anew."
+                f"{begun} with {key} = {old}, and now {key} = {new}; run it as "
+                "before to continue, choose another folder, or delete that file to start anew."
             )
 
 
