@@ -118,7 +118,7 @@ def test_the_gates_of_a_run_are_sets() -> None:
     source = Source(HeadTable.of(subject.heads, {}), frames={"gates": gates})
     (found,) = Inspector(subject, source).about()["sets"]
     assert found["off"] == heads[1:5]
-    assert found["name"] == f"all but the gates’ {len(heads) - 4}"
+    assert found["name"] == f"keep the gates’ {len(heads) - 4}"
 
 
 def test_a_layer_is_switched_off_by_its_name() -> None:

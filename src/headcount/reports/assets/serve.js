@@ -121,6 +121,7 @@ function drawTexts(answer) {
   const [a, b] = answer.cut == null ? [before.map(() => true), []] : aligned(before, after), gone = before.filter((_, k) => !a[k]), fresh = after.filter((_, k) => !b[k]);
   $("whole").replaceChildren(...diffed(before, a, fresh, "del"));
   $("cuth").textContent = n ? `Without ${n === 1 ? answer.off[0] : `${n} heads`}${answer.cut == null ? "" : answer.cut === answer.whole ? ": the same" : answer.cut ? "" : ": nothing at all"}` : "";
+  $("cuth").hidden = !n;
   $("cut").replaceChildren(...(answer.cut == null ? [] : diffed(after, b, gone, "ins")));
   if (answer.whole != null || !answer.bars.length) return;
   // classes, hidden words and similarity have no text: the likeliest stands for it

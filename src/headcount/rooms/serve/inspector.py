@@ -260,13 +260,13 @@ class Inspector:
         for off in closed:
             left = len(heads) - len(off)
             title = f"the {left} heads that learned gates keep stay on"
-            yield {"name": f"all but the gates’ {left}", "title": title, "off": off}
+            yield {"name": f"keep the gates’ {left}", "title": title, "off": off}
         if known:
             costs = known["ablation"]
             best = sorted(costs, key=costs.get, reverse=True)[:10]
             rest = [head for head in heads if head not in best]
             title = "the ten heads whose loss alone costs most stay on"
-            yield {"name": "all but the ten costliest", "title": title, "off": rest}
+            yield {"name": "keep the ten costliest", "title": title, "off": rest}
 
     def ask(self, text: str, second: str = "", off: Sequence[str] = ()) -> dict[str, Any]:
         """What the model predicts whole, and without heads; shares of both side by side."""
