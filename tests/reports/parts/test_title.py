@@ -10,7 +10,8 @@ from headcount.reports.parts.argument import headline, less_likely
 
 EMPTY: dict[str, Any] = {
     "model": "mine", "count": 144, "compare": None, "jobs": [], "go": None, "columns": [],
-    "roles": None, "examples": {}, "stacks": [{"id": "enc", "layers": 12, "heads": 12}],
+    "roles": None, "examples": {"gradient": {"of": "each right word"}},
+    "stacks": [{"id": "enc", "layers": 12, "heads": 12}],
 }  # fmt: skip
 
 
@@ -49,9 +50,15 @@ def test_the_strongest_finding_is_the_title(found: dict[str, Any], begins: str) 
 def test_one_head_that_carries_the_most() -> None:
     values, low = [0.5, 0.1, *[0.0] * 142], [0.4, 0.05, *[-0.01] * 142]
     column = {"id": "ablation", "values": values, "lo": low, "hi": values}
-    said = headline(EMPTY | {"columns": [column], "examples": {"ablation": {"metric": "loss"}}})
+    said = headline(
+        EMPTY
+        | {
+            "columns": [column],
+            "examples": {"ablation": {"metric": "loss", "of": "the right class"}},
+        }
+    )
     assert said == (
-        "One of mine\u2019s 144 heads, enc.0.0, carries the most: without it each right word "
+        "One of mine\u2019s 144 heads, enc.0.0, carries the most: without it the right class "
         "becomes 39% less likely."
     )
 
@@ -63,6 +70,23 @@ def test_a_verdict_is_the_title_where_nothing_was_taken_away() -> None:
         "Head enc.0.0 of mine points along det (determiner), from the head to its dependent, "
         "94% of the time."
     )
+
+
+def test_a_squared_error_is_no_probability() -> None:
+    said = headline(EMPTY | {"jobs": [TOGETHER], "examples": {"ablation": {"of": ""}}})
+    assert said.endswith("Without all 100, loss rises by 2.7.")
+
+
+def test_a_sure_finding_is_the_title_though_a_weak_one() -> None:
+    found = {"go": {"by": [{"gone": 15, "within": "1 point of spearman"}]}}
+    assert headline(EMPTY | found).startswith("15 of mine")
+
+
+def test_a_head_that_looks_next_to_each_word() -> None:
+    verdict = {"role": "positional", "label": "offset +1", "value": 0.93, "dir": 1}
+    roles = [[verdict], *[[] for _ in range(143)]]
+    said = headline(EMPTY | {"roles": roles})
+    assert said == "Head enc.0.0 of mine looks 1 token after each word, 93% of the time."
 
 
 def test_added_loss_in_words() -> None:

@@ -125,8 +125,9 @@ def _telling(data: Data, worth: list[float | None], column: str, costs: set[int]
         rank = 1 + sum(value is not None and value > (worth[place] or 0) for value in worth)
         most = "more than any other head" if rank == 1 else f"rank {rank} of {_tested(data)}"
         metric = data["examples"].get("ablation", {}).get("metric") or "quality"
-        (lost,) = costs_in_words(metric, abs(worth[place] or 0))
-        nats = f" ({printed(abs(worth[place] or 0), '.2g')} nats)" if metric == "loss" else ""
+        (lost,) = costs_in_words(metric, abs(worth[place] or 0), of=_judged(data))
+        nats = metric == "loss" and _judged(data)
+        nats = f" ({printed(abs(worth[place] or 0), '.2g')} nats)" if nats else ""
         tail += f"; without it {lost}{nats}, {most}"
     yield {"link": head_name(data, place), "text": f"{tail}.", "to": {"head": place}}
 
@@ -227,8 +228,8 @@ def telling_head(data: Data, worth: list[float | None]) -> int | None:
 # the sample.
 
 
-#: A finding weaker than this says nothing sure: twice what others cost, a fifth of the heads.
-_LEAST = 2.0
+#: A weaker finding is no title: more than any draw of others cost, or a tenth of the heads.
+_LEAST = 1.0
 
 
 class Title(NamedTuple):
@@ -276,19 +277,35 @@ def less_likely(nats: float) -> str:
     return f"{times:.2g} times less likely" if times < 10 else f"{times:,.0f} times less likely"
 
 
-def costs_in_words(metric: str, *costs: float) -> list[str]:
-    """What is lost, by the metric: a word's probability for a loss, else points of the metric.
+#: Of what a task's loss is the surprise, in nats; that of other tasks is a squared error.
+OF = {
+    **dict.fromkeys(("translation", "lm"), "each right word"),
+    **{"mlm": "each hidden word", "classification": "the right class"},
+}
+
+
+def costs_in_words(metric: str, *costs: float, of: str = OF["lm"]) -> list[str]:
+    """What is lost, by the metric: a probability for a loss in nats, else the metric's change.
 
     The first cost comes as a clause, those after it as what is compared with it.
 
     >>> costs_in_words("loss", 0.75, 0.2), costs_in_words("BLEU", 4.1)
     (['each right word becomes 2.1 times less likely', '18% less likely'], ['BLEU falls by 4.1'])
+    >>> costs_in_words("loss", 0.75, of="")
+    ['loss rises by 0.75']
     """
-    if metric == "loss":
-        lead, amounts = "each right word becomes", [less_likely(cost) for cost in costs]
+    if metric == "loss" and of:
+        lead, amounts = f"{of} becomes", [less_likely(cost) for cost in costs]
     else:
-        lead, amounts = f"{metric} falls by", [printed(cost, ".2g") for cost in costs]
+        lead = f"{metric} {'rises' if metric == 'loss' else 'falls'} by"
+        amounts = [printed(cost, ".2g") for cost in costs]
     return [f"{lead} {amounts[0]}", *amounts[1:]]
+
+
+def _judged(data: Data) -> str:
+    """Of what the run's loss is the surprise; empty where it is a squared error, or unknown."""
+    scores = (data["examples"].get(name) for name in ("ablation", "gradient"))
+    return next((str(score["of"]) for score in scores if score and score.get("of")), "")
 
 
 def _model(data: Data) -> str:
@@ -308,7 +325,8 @@ def _jobs(data: Data) -> Iterator[Title]:
     for row in data["jobs"]:
         if row["set"] == "free alone" or row["answer"] != "more" or not row["heads"]:
             continue
-        lost, others = costs_in_words(row["metric"], row["added"], row["control"])
+        costs = row["added"], row["control"]
+        lost, others = costs_in_words(row["metric"], *costs, of=_judged(data))
         heads = f"{row['heads']} head{'s' * (row['heads'] != 1)}"
         sentence = (
             f"Without the {heads} of {_model(data)} {row['that']}, {lost}; without {row['heads']} "
@@ -323,9 +341,10 @@ def _together(data: Data) -> Iterator[Title]:
     if row is None or row["lo"] <= 0:
         return
     alone = max(row["alone"] or 0.0, row["visible"], 1e-9)
+    (lost,) = costs_in_words(row["metric"], row["added"], of=_judged(data))
     sentence = (
         f"Alone, {row['heads']} of {_of(data)} cost nothing we can measure. Without all "
-        f"{row['heads']}, {costs_in_words(row['metric'], row['added'])[0]}."
+        f"{row['heads']}, {lost}."
     )
     yield Title(sentence, row["lo"] / alone)
 
@@ -333,12 +352,11 @@ def _together(data: Data) -> Iterator[Title]:
 def _prunable(data: Data) -> Iterator[Title]:
     """Heads that can be pruned within the tolerance: ten times their share of the model."""
     by = data["go"]["by"] if data["go"] else []
-    if by and by[0]["gone"]:
-        gone = by[0]["gone"]
-        of = f"{gone} of {_of(data)}"
-        yield Title(
-            f"{of} can be pruned within {by[0]['within']}, untrained.", 10 * gone / data["count"]
-        )
+    if by and (gone := by[0]["gone"]):
+        alike = [one for one in by if one["gone"] == gone]
+        within = min(alike, key=lambda one: one.get("metric") == "loss")["within"]
+        sentence = f"{gone} of {_of(data)} can be pruned within {within}, untrained."
+        yield Title(sentence, 10 * gone / data["count"])
 
 
 def _pruned(data: Data) -> Iterator[Title]:
@@ -348,7 +366,8 @@ def _pruned(data: Data) -> Iterator[Title]:
         metric, gone = order["metric"], data["count"] - last["left"]
         cost = sign * (last.get("delta") or 0.0)
         if order["healed"] and gone > 0:
-            so = costs_in_words(metric, cost)[0] if cost > 0 else f"{metric} is no worse"
+            (lost,) = costs_in_words(metric, cost, of=_judged(data))
+            so = lost if cost > 0 else f"{metric} is no worse"
             left = f"{last['left']} of {_of(data)} are left, and {so}."
             yield Title(left, 10 * gone / data["count"])
 
@@ -365,7 +384,7 @@ def _single(data: Data) -> Iterator[Title]:
         return
     first, second = np.argsort(np.nan_to_num(values, nan=-np.inf))[::-1][:2]
     metric = (data["examples"].get("ablation") or {}).get("metric") or "loss"
-    (lost,) = costs_in_words(metric, float(values[first]))
+    (lost,) = costs_in_words(metric, float(values[first]), of=_judged(data))
     name = head_name(data, int(first))
     sentence = f"One of {_of(data)}, {name}, carries the most: without it {lost}."
     yield Title(sentence, float(lows[first] / max(values[second], 1e-9)))
@@ -399,7 +418,7 @@ def _sharp(data: Data) -> str:
 _WAYS = {
     "dep->head": "from the dependent to its head",
     "head->dep": "from the head to its dependent",
-    "head<-dep": "where the head looks most at its dependent",
+    "head<-dep": "each dependent looked at most by its head word",
 }
 
 
@@ -412,6 +431,10 @@ def does(verdict: Data) -> str:
     'points to the rarest token'
     """
     relation, _, way = verdict["label"].rpartition(" ")
+    offset = verdict.get("dir")
+    if KINDS[verdict["role"]].shows == "offset" and offset:
+        side = "after" if offset > 0 else "before"
+        return f"looks {abs(offset)} token{'s' * (abs(offset) > 1)} {side} each word"
     if KINDS[verdict["role"]].shows != "arcs" or way not in _WAYS:
         return KINDS[verdict["role"]].meaning
     meaning = UD.get(relation.partition(":")[0])
