@@ -50,3 +50,17 @@ def test_a_page_answers_its_question_in_a_thousand_words() -> None:
     )
     long = {"importance", "pruning", "roles", "speed", "together"}
     assert set(ast.literal_eval(done.stdout)) <= {f"docs/results/{name}.md" for name in long}
+
+
+def test_sentences_of_a_page_are_short() -> None:
+    """At most 20 words on average, outside results and decisions."""
+    code = (
+        "import sys; sys.path.insert(0, 'scripts'); import readability as r; "
+        "print([name for name, text in r.pages(None).items() "
+        "if r.figures(text)['words_per_sentence'] > 20])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    folders = ("docs/results/", "docs/decisions/", "CHANGELOG.md")
+    assert [one for one in ast.literal_eval(done.stdout) if not one.startswith(folders)] == []

@@ -347,7 +347,11 @@ def with_jobs(tmp_path: Path) -> Path:
         heads=[2, 3], metric="loss", examples=96, draws=8, note="", alone=0.1,
         control_least=0.0, control_most=[0.03, 0.26],
     )  # fmt: skip
-    Run.open(place).write_frame("knockout", frame)
+    with Run.open(place) as run:
+        run.write_frame("knockout", frame)
+        table = run.read_table()
+        table.origins["ablation"] = {"task": {"kind": "lm", "examples": 96, "metric": "loss"}}
+        run.write_table(table)
     return report(place, tmp_path / "jobs.html").path
 
 
@@ -357,7 +361,9 @@ def test_whole_jobs_stand_under_the_title_and_empty_the_grid(visit: Visit, tmp_p
     assert page.inner_text("h1").startswith("Without the 2 heads of made with the role positional")
     rows = page.query_selector_all("#sets [data-set]")
     assert [row.get_attribute("data-set") for row in rows] == ["positional", "any function"]
-    assert page.inner_text('[data-set="any function"] .told').startswith("2.1 times, others 20 %")
+    assert page.inner_text('[data-set="any function"] .told').startswith(
+        "2.1 times less likely, more than others (20%)"
+    )
     page.click('[data-set="positional"] .tiny')
     gone = page.eval_on_selector_all(
         ".cell.gone", "all => all.map(e => e.getAttribute('aria-label').split(',')[0])"

@@ -20,7 +20,7 @@ from headcount.rooms.figures.figure import SERIES, role_marker
 LACKS: list[tuple[Callable[..., Any], str]] = [
     (hc.plot.head_grids, "no column 'relevance'.*--by relevance"),
     (hc.plot.positions, "no column 'previous'.*headcount survey MODEL --text"),
-    (hc.plot.noop_gradients, "no noop_layers.parquet; `headcount survey MODEL .*--roles"),
+    (hc.plot.noop_gradients, "no noop_layers.parquet; `headcount survey MODEL .*--judging roles"),
     (hc.plot.head_map, "no pairs.npz; .*--show families"),
     (hc.plot.dependencies, "no relations.parquet; .*--treebank"),
     (hc.plot.coreference, "no coreference.parquet; .*--coref"),

@@ -73,7 +73,7 @@ def test_heads_are_keys_that_are_switched_and_everything_stays_in_sight(page: An
     shown = page.eval_on_selector_all("#bars b", "all => all.map(e => e.textContent)")
     assert len(shown) == len(found["bars"])
     for text, (_, _, now) in zip(shown, found["bars"], strict=True):
-        assert float(text.removesuffix(" %")) == pytest.approx(100 * now, abs=0.6)
+        assert float(text.removesuffix("%")) == pytest.approx(100 * now, abs=0.6)
     below = "e => e.getBoundingClientRect().bottom <= innerHeight"
     for part in ("#text", "#cut", "#board", "#sets"):
         assert page.eval_on_selector(part, below), part

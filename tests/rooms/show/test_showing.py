@@ -149,5 +149,5 @@ def test_all_heads_of_a_layer() -> None:
 def test_a_head_or_a_layer_is_named(asked: dict[str, str]) -> None:
     with pytest.raises(UsageError, match=r"show has no head|one head or one layer"):
         show(subject_of("bert", "wordpiece"), SENTENCE, **asked)
-    with pytest.raises(UsageError, match="is no layer; write a number from 0"):
+    with pytest.raises(UsageError, match="is no layer; write a number counted from 0"):
         show(subject_of("bert", "wordpiece"), SENTENCE, layer="enc.0.0")
