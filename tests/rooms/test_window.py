@@ -290,7 +290,7 @@ def test_a_model_that_finds_nothing_again_is_called_free_of_nothing(
     plan = restrict_plan(subject, task, NEAR, max_loss=99, max_points=100, run=tmp_path, **how)
     assert plan.groups == len(plan.units) == 4
     assert "4 of 4 key groups need only 2+5 tokens: at most" in plan.sentence
-    assert "up to 42 tokens; nothing is said of longer texts" in plan.sentence
+    assert "up to 42 tokens; nothing was measured on longer texts" in plan.sentence
     assert set(plan.curve["task"]) == {task.name, "needles, unseen templates"}
     with monkeypatch.context() as patched:  # everything is in the run: nothing is measured again
         patched.setattr(planning, "restriction", None)
@@ -298,7 +298,7 @@ def test_a_model_that_finds_nothing_again_is_called_free_of_nothing(
         again = restrict_plan(subject, task, NEAR, max_loss=99, max_points=100, run=tmp_path, **how)
     assert again.curve.equals(plan.curve)
     none = restrict_plan(subject, task, NEAR, max_loss=-9, max_points=1, **how)
-    assert none.sentence.startswith("No key group can surely be restricted to 2+5 tokens")
+    assert none.sentence.startswith("No key group can be restricted to 2+5 tokens")
     with plan.restricted(subject):
         assert task.evaluate(subject).value != task.evaluate(made.writer("llama")).value
 

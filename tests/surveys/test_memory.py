@@ -147,7 +147,7 @@ def test_a_sample_is_the_same_whatever_the_batch_and_says_so() -> None:
 
 @pytest.mark.parametrize("wrong", [1, 0, -3, 2.5, True, "all"])
 def test_a_sample_that_is_none_is_refused(wrong: object) -> None:
-    with pytest.raises(UsageError, match="how many queries stand for a longer text"):
+    with pytest.raises(UsageError, match="number of queries to read of longer texts"):
         hc.survey(tiny_subjects.encoder(), LONG, reading=hc.ReadingOptions(rows=wrong))  # type: ignore[arg-type]
 
 

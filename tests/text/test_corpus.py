@@ -551,7 +551,7 @@ def test_a_table_that_does_not_say_its_text_is_refused(tmp_path: Path) -> None:
         read_corpus(three)
     assert str(caught.value) == (
         f"{three} has 3 columns that could be the text among x, y, z; name the one to read with "
-        "--column (column=), or two of a pair with columns=."
+        "--input column=NAME (column=), or two of a pair with columns=."
     )
     assert [item.text for item in read_corpus(three, column=2)] == ["So what."]
     numbers = written_readers(tmp_path, "b.csv", "x,y\n1,2\n")

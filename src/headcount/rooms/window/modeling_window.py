@@ -90,7 +90,7 @@ class WindowLayer(DynamicLayer):
         return keys, values, torch.cat([head, tail], dim=1)
 
     def cut(self) -> None:
-        """Let go what no later query sees."""
+        """Drop what no later query sees."""
         if self.near_keys.shape[2] > self.first + self.last:
             self.near_keys, self.near_values, self.places = self.picked(
                 self.near_keys.shape[2] - self.last

@@ -440,7 +440,7 @@ class WindowPlan(Brief):
 
     @property
     def sentence(self) -> str:
-        """What holds, and up to which length; nothing is said of longer texts."""
+        """What holds, and up to which length; longer texts were not measured."""
         rows = self.curve[self.curve["step"] == max(self.step, 1)]
         what = "key group" if self.sinks is None else "layer"
         unit = {
@@ -456,13 +456,13 @@ class WindowPlan(Brief):
         )
         if not self.step:
             return (
-                f"No {what} can surely be restricted to {self.window} tokens within {within}: "
+                f"No {what} can be restricted to {self.window} tokens within {within} (95%): "
                 f"the first step may lose {lost}."
             )
         return (
             f"{self.groups} of {len(self.units)} {what}s need only {self.window} tokens: at "
-            f"most {lost} is lost (95% bounds), up to {self.length} tokens; nothing is said of "
-            "longer texts."
+            f"most {lost} is lost (95% bounds), up to {self.length} tokens; nothing was "
+            "measured on longer texts."
         )
 
     def restricted(self, subject: Subject) -> AbstractContextManager[Any]:
@@ -509,7 +509,7 @@ def restrict_plan(
     the longest text); `learn` are the tasks that the order also takes, by default the same in other
     templates. A group's place is the largest share that it has of what any of them loses. The
     walk takes `step` percent of the groups at a time and ends where `max_loss` (nats of the text)
-    or `max_points` (points of any retrieval) is not surely held (95%).
+    or `max_points` (points of any retrieval) is exceeded (95% bound).
 
     With `layers` whole layers of a Llama slide over all the window's tokens natively, as those of
     `granite_swa` do, with one sink logit a head in place of the first tokens (`sink_logits`); what
