@@ -77,7 +77,7 @@ def test_a_task_is_one_word(text: str, expected: tuple[str, str, dict[str, Any]]
         (
             "translation:a,b.tsv",
             "'b.tsv' in the task 'translation:a,b.tsv' is no key=value; put a path with a comma in "
-            "quotes ('translation:\"a,b.tsv\"'), or the whole task in a --task-file.",
+            "quotes ('translation:\"a,b.tsv\"'), or the whole task in a file: --task FILE.toml.",
         ),
         (
             "translation:a.tsv,beam=4",

@@ -218,7 +218,10 @@ def test_a_model_without_a_tokenizer_takes_another_folders(
     line = ["survey", "bare", "--text", "s.txt", "--json"]
     ended = headcount(*line)
     assert ended.code == 2
-    assert "Reading text needs a tokenizer and this subject has none; pass one: --tok" in ended.err
+    assert (
+        "Reading text needs a tokenizer and this subject has none; pass one: --load tok"
+        in ended.err
+    )
     lent = headcount(*line, "--load", f"tokenizer={saved('bert')}")
     own = headcount("survey", saved("bert"), "--text", "s.txt", "--json")
     assert json.loads(lent.out)["heads"] == json.loads(own.out)["heads"]

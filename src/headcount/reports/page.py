@@ -145,7 +145,7 @@ def _examples(source: Source) -> dict[str, Any]:
             found[name] = {
                 "n": task["examples"],
                 "metric": settings.get("metric") or task.get("metric"),
-                "of": argument.OF.get(task.get("kind"), ""),
+                "of": argument.OF.get(str(task.get("kind")), ""),
             }
     return found
 

@@ -257,7 +257,7 @@ def cause_part(source: Source) -> list[dict[str, Any]]:
     ]
 
 
-def _sentence(row: dict[str, Any]) -> str:
+def _sentence(row: dict[Any, Any]) -> str:
     """What a row says, for people.
 
     >>> _sentence({"role": "syntactic", "label": "det head->dep", "words": 97, "cause": 0.0123,
