@@ -207,7 +207,7 @@ def _read_request(body: bytes) -> dict[str, Any]:
     if max(len(text), len(second)) > LONGEST:
         raise UsageError(f"The text has over {LONGEST:,} characters; shorten it.")
     asked = {"text": text.strip(), "second": second.strip(), "off": [str(head) for head in off]}
-    return asked | ({"word": given["word"]} if isinstance(given.get("word"), int) else {})
+    return asked | ({"word": given["word"]} if type(given.get("word")) is int else {})
 
 
 # --- Run the application on this machine, until Ctrl-C --------------------------------------------
