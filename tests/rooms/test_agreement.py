@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 
@@ -12,7 +13,7 @@ from headcount.importance.gradient import GRADIENT
 from headcount.records.columns import Column
 from headcount.records.heads import Head
 from headcount.records.table import HeadTable
-from headcount.rooms.agreement.agreement import agreement
+from headcount.rooms.agreement.agreement import agreement, agreement_matrix, by_role
 
 HEADS = [Head(stack, layer, i) for stack in ("enc", "cross") for layer in (0, 1) for i in range(4)]
 RNG = np.random.default_rng(0)
@@ -87,3 +88,60 @@ def test_by_default_the_columns_that_say_how_much_a_head_matters() -> None:
 def test_what_cannot_be_compared_is_told(tables: object, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         agreement(tables)  # type: ignore[arg-type]
+
+
+def judged(errors: float = 0.0, seed: int = 0) -> HeadTable:
+    """Two roles, of which one is of heads with higher scores, with intervals over examples."""
+    rng = np.random.default_rng(seed)
+    heads = [Head("enc", layer, index) for layer in range(6) for index in range(8)]
+    rows = [(head, "rare" if head.index == 0 else "sink") for head in heads if head.index < 2]
+    roles = pd.DataFrame([(*head, role, role == "sink") for head, role in rows])
+    roles.columns = pd.Index(["stack", "layer", "head", "role", "rests"])
+    score = np.array([4.0 * (head.index == 0) for head in heads]) + rng.normal(size=len(heads))
+    values = {"gradient": score, "ablation": rng.normal(size=len(heads))}
+    ends = {name: one + 1.96 * errors for name, one in values.items()}
+    lows = {name: one - 1.96 * errors for name, one in values.items()}
+    return HeadTable.of(heads, values, low=lows, high=ends, details={"roles": roles})
+
+
+def test_an_answer_does_not_change_with_what_else_is_asked() -> None:
+    table = judged()
+    key = ["role", "score"]
+    alone = by_role(table, ["gradient"]).set_index(key)
+    both = by_role(table, ["gradient", "ablation"]).set_index(key)
+    assert alone.equals(both.loc[alone.index])
+    assert alone.loc[("any function", "gradient"), "answer"] == "more"
+
+
+def test_intervals_hold_examples_and_seeds() -> None:
+    def width(found: pd.DataFrame) -> float:
+        row = found.set_index("role").loc["rare"]
+        assert -1 <= row["low"] <= row["delta"] <= row["high"] <= 1
+        return float(row["high"] - row["low"])
+
+    sure, unsure = (width(by_role(judged(error), ["gradient"])) for error in (0.0, 2.0))
+    assert unsure > sure
+    seeds = {str(seed): judged(seed=seed) for seed in range(3)}
+    assert width(by_role(seeds, ["gradient"])) > 0
+    plain, wide = (
+        agreement(judged(error), ["gradient", "ablation"], kinds=["spearman"]).iloc[0]
+        for error in (0.0, 2.0)
+    )
+    assert wide["value"] == plain["value"]
+    assert wide["high"] - wide["low"] > plain["high"] - plain["low"]
+
+
+def test_a_two_way_interval_holds_the_truth_where_one_way_does_not() -> None:
+    """Scores are measured with an error; what is asked is of heads and examples together."""
+    rng, held = np.random.default_rng(1), {"heads": 0, "both": 0}
+    truth = 0.5
+    for trial in range(60):
+        one = rng.normal(size=60)
+        two = truth * one + np.sqrt(1 - truth**2) * rng.normal(size=60)
+        first, second = one + 0.1 * rng.normal(size=60), two + 0.1 * rng.normal(size=60)
+        scores, errors = {"a": first, "b": second}, {"a": np.full(60, 0.1), "b": np.full(60, 0.1)}
+        for name, how in (("heads", {}), ("both", {"errors": errors})):
+            row = agreement_matrix(scores, ["pearson"], draws=500, seed=trial, **how).iloc[0]
+            held[name] += row["low"] <= truth <= row["high"]
+    assert held["both"] >= held["heads"]
+    assert held["both"] >= 54

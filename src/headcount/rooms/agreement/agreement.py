@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Enough for the ends of an interval; nothing is tested with them.
 _FEW_DRAWS = 2_000
+#: Half of the width of a 95% interval, in errors; copies of scores as other examples give them.
+_HALF, _COPIES = 1.96, 100
 
 
 def agreement(
@@ -47,8 +49,9 @@ def agreement(
 
     One table compares its columns (by default all that rank heads); several, by the name of their
     data or seed, also each column with itself: "gradient on tatoeba" with "gradient on lohelp".
-    Columns whose lower values rank first are turned round. Intervals come from resampled heads.
-    The frame has first, second, stack, kind, value, low, high, heads and note.
+    Columns whose lower values rank first are turned round. Intervals are two-way: from resampled
+    heads, and from what examples leave unknown of each head where its score has an interval. The
+    frame has first, second, stack, kind, value, low, high, heads and note.
 
     >>> from headcount.records.heads import Head
     >>> heads = [Head("enc", 0, index) for index in range(4)]
@@ -57,11 +60,13 @@ def agreement(
     >>> found[["first", "second", "stack", "value", "heads"]].values.tolist()
     [['gradient', 'ablation', 'all', 0.8, 4]]
     """
-    scores, stacks = _scores(tables, columns)
+    scores, errors, stacks = _scores(tables, columns)
     parts = []
     for stack, heads in _groups(stacks).items():
-        chosen = {name: values[heads] for name, values in scores.items()}
-        found = agreement_matrix(chosen, kinds, draws=draws, seed=seed)
+        chosen, unsure = (
+            {name: one[heads] for name, one in own.items()} for own in (scores, errors)
+        )
+        found = agreement_matrix(chosen, kinds, draws=draws, seed=seed, errors=unsure)
         found.insert(2, "stack", stack)
         parts.append(found)
     return pd.concat(parts, ignore_index=True)
@@ -75,11 +80,12 @@ def compared(table: HeadTable, names: Sequence[str] = ()) -> pd.DataFrame | None
 
 def _scores(
     tables: HeadTable | Mapping[str, HeadTable], columns: Sequence[str] | None
-) -> tuple[dict[str, stats.Floats], list[str]]:
-    """Scores by name, and the stack of each head; all tables must be of the same heads."""
+) -> tuple[dict[str, stats.Floats], dict[str, stats.Floats], list[str]]:
+    """Scores by name, their errors, and each head's stack; tables must be of the same heads."""
     several = {"": tables} if isinstance(tables, HeadTable) else dict(tables)
     heads = next(iter(several.values())).heads if several else []
     scores: dict[str, stats.Floats] = {}
+    errors: dict[str, stats.Floats] = {}
     for name, table in several.items():
         if table.heads != heads:
             raise UsageError(
@@ -87,14 +93,15 @@ def _scores(
                 "same ones; compare tables of one architecture."
             )
         for column in _chosen(table, columns):
-            scores[f"{column} on {name}" if name else column] = _ranking(table, column)
+            title = f"{column} on {name}" if name else column
+            scores[title], errors[title] = _ranking(table, column), _errors(table, column)
     if len(scores) < 2:
         told = ", ".join(scores) or "none"
         raise UsageError(
             f"Agreement needs two scores or more, and there is {told}; give a table with two "
             "columns that rank heads, or two tables by name."
         )
-    return scores, [head.stack for head in heads]
+    return scores, errors, [head.stack for head in heads]
 
 
 def _chosen(table: HeadTable, columns: Sequence[str] | None) -> Sequence[str]:
@@ -107,6 +114,36 @@ def _ranking(table: HeadTable, column: str) -> stats.Floats:
     """A column's values, turned so that higher ranks first."""
     sign = -1.0 if table.column(column).direction == "lower" else 1.0
     return sign * table.numbers(column)
+
+
+def _errors(table: HeadTable, column: str) -> stats.Floats:
+    """The standard error of each head's score over examples; 0 where no interval is known."""
+    if column not in table.low or column not in table.high:
+        return np.zeros(len(table))
+    ends = [part[column].to_numpy(dtype=np.float64) for part in (table.low, table.high)]
+    return np.nan_to_num((ends[1] - ends[0]) / (2 * _HALF))
+
+
+def _noisy(values: stats.Floats, errors: stats.Floats, seed: int) -> stats.Floats:
+    """Scores as other examples would give them, ``[copy, head]``; one where nothing is unsure."""
+    if not errors.any():
+        return values[None]
+    return values + errors * np.random.default_rng([seed, 7]).normal(size=(_COPIES, len(values)))
+
+
+def _widened(value: float, low: float, high: float, more: float) -> tuple[float, float]:
+    """An interval over heads that also holds the variance that examples and seeds add.
+
+    >>> _widened(0.0, -0.3, 0.3, 0.0)
+    (-0.3, 0.3)
+    >>> [round(end, 2) for end in _widened(0.0, -0.3, 0.3, (0.4 / 1.96) ** 2)]
+    [-0.5, 0.5]
+    """
+    own = ((high - low) / (2 * _HALF)) ** 2
+    if not own > 0 or not more > 0:
+        return low, high
+    wider = math.sqrt(1 + more / own)
+    return max(-1.0, value - (value - low) * wider), min(1.0, value + (high - value) * wider)
 
 
 def _groups(stacks: Sequence[str]) -> dict[str, np.ndarray]:
@@ -132,16 +169,22 @@ _ROLE_COLUMNS = (
 
 
 def by_role(
-    table: HeadTable, columns: Sequence[str] | None = None, *, level: float = 0.05, seed: int = 0
+    table: HeadTable | Mapping[str, HeadTable],
+    columns: Sequence[str] | None = None,
+    *,
+    level: float = 0.05,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """For every role: do its heads matter more than others of the same layer and stack?
 
     One row a role and score, of a table with verdicts (`details["roles"]`): by default for all
-    importance scores, and for `removal_step` where heads were removed. `delta` is Cliff's delta:
-    the chance that a head of the role ranks above another head of its layer, minus the reverse,
-    with an interval from resampled heads; `p` shuffles roles within layers, two-sided;
-    `p_adjusted` is Holm's, over the rows of all functions and of all rest, which are the question,
-    and over those of single roles. `answer` is more, less, "no large difference" (the
+    importance scores, and for `removal_step` where heads were removed. Of several tables, by seed,
+    the roles are the first's and scores are means. `delta` is Cliff's delta: the chance that a head
+    of the role ranks above another head of its layer, minus the reverse, with an interval over
+    heads, examples (where scores have intervals) and seeds; `p` shuffles roles within layers,
+    two-sided; `p_adjusted` is Holm's, score by score, over the rows of all functions and of all
+    rest, which are the question, and over those of single roles: the same question has the same
+    answer whatever else is asked. `answer` is more, less, "no large difference" (the
     interval lies within +-0.474), or "cannot tell". Heads that do something are compared with all
     that do not, and so are those of which only a place is known at which they look ("rests").
 
@@ -154,8 +197,12 @@ def by_role(
     >>> by_role(table, ["gradient"])[["role", "heads", "delta", "answer"]].values.tolist()
     [['any function', 4, 1.0, 'more'], ['rare', 4, 1.0, 'more']]
     """
+    several = {"": table} if isinstance(table, HeadTable) else dict(table)
+    table = next(iter(several.values()))
     if "roles" not in table.details:
         raise UsageError("No head was judged; survey the model with roles first (--judging roles).")
+    if any(one.heads != table.heads for one in several.values()):
+        raise UsageError("The tables have different heads; give tables of one architecture.")
     heads, names = table.heads, list(columns or ())
     if columns is None:
         names = [name for name in importance_columns(table) if name != "confidence"]
@@ -166,7 +213,11 @@ def by_role(
         members = [head in own for head in heads]
         for name in names:
             found = rank_difference(
-                _removal(table, name), members, [head[:2] for head in heads], seed=seed
+                [_removal(one, name) for one in several.values()],
+                members,
+                [head[:2] for head in heads],
+                seed=seed,
+                errors=[_errors(one, name) for one in several.values()],
             )
             rows.append(
                 (role, rests, name, found.members, found.others, found.strata, found.value,
@@ -174,8 +225,10 @@ def by_role(
             )  # fmt: skip
     frame = pd.DataFrame(rows, columns=list(_ROLE_COLUMNS))
     both = frame["role"].isin([ANY_ROLE, ANY_REST])
-    for family in (both, ~both):
-        frame.loc[family, "p_adjusted"] = stats.holm(frame.loc[family, "p"].to_numpy(dtype=float))
+    for name in names:  # a score is a question of its own
+        for family in (both, ~both):
+            own = family & (frame["score"] == name)
+            frame.loc[own, "p_adjusted"] = stats.holm(frame.loc[own, "p"].to_numpy(dtype=float))
     frame["answer"] = [_answer(row, level) for row in frame.to_dict("records")]
     return frame
 
@@ -250,10 +303,12 @@ def agreement_matrix(
     draws: int = stats.DRAWS,
     confidence: float = 0.95,
     seed: int = 0,
+    errors: Mapping[str, npt.ArrayLike] | None = None,
 ) -> pd.DataFrame:
     """Every pair of named scores, a row each: first, second, kind, value, low, high, heads, note.
 
-    Heads that lack one of the two scores are left out of that pair; `heads` says how many remain.
+    With the standard `errors` of scores the intervals hold these, too. Heads that lack one of the
+    two scores are left out of that pair; `heads` says how many remain.
 
     >>> frame = agreement_matrix({"gradient": [1, 2, 3, 4], "ablation": [2, 1, 3, 4]}, ["spearman"])
     >>> frame[["first", "second", "kind", "value", "heads"]].values.tolist()
@@ -271,12 +326,33 @@ def agreement_matrix(
             )
         both = ~(np.isnan(one) | np.isnan(two))
         note = stats.why_none(one[both], two[both], (first, second))
+        copies = [
+            _noisy(
+                values[both], np.asarray((errors or {}).get(name, 0 * values))[both], seed + turn
+            )
+            for turn, (name, values) in enumerate(((first, one), (second, two)))
+        ]
         for kind in kinds:
             found = stats.rank_agreement(
                 one[both], two[both], kind, draws=draws, confidence=confidence, seed=seed
             )
-            rows.append((first, second, kind, *found._replace(note=note)))
+            ends = _widened(*found[:3], _spread(*copies, kind))
+            found = found._replace(low=ends[0], high=ends[1], note=note)
+            rows.append((first, second, kind, *found))
     return pd.DataFrame(rows, columns=["first", "second", "kind", *stats.Agreement._fields])
+
+
+def _spread(one: stats.Floats, two: stats.Floats, kind: stats.Kind) -> float:
+    """The variance of a correlation over copies of two scores."""
+    copies = max(len(one), len(two))
+    if copies < 2:
+        return 0.0
+    weights = np.ones((1, one.shape[1]))
+    found = [
+        stats.correlate_weighted(one[at % len(one)], two[at % len(two)], weights, kind)[0]
+        for at in range(copies)
+    ]
+    return float(np.nan_to_num(np.nanvar(found)))
 
 
 class RankDifference(NamedTuple):
@@ -305,18 +381,23 @@ def rank_difference(
     draws: int = stats.DRAWS,
     confidence: float = 0.95,
     seed: int = 0,
+    errors: npt.ArrayLike = 0.0,
 ) -> RankDifference:
     """Whether members score higher than other heads of the same stratum, two-sided.
 
     Cliff's delta over all pairs of a member and another head that share a stratum, e.g. a layer of
     a stack. The test shuffles who is a member within each stratum; the interval resamples heads.
-    Heads without a score, and strata without both kinds, are left out.
+    Heads without a score, and strata without both kinds, are left out. Of `scores` in rows, one a
+    seed, means are compared, and the interval holds the spread of seeds; with the standard
+    `errors` of scores over examples it holds these, too.
 
     >>> found = rank_difference([5, 1, 2, 6, 3, 1], [1, 0, 0, 1, 0, 0], "aaabbb")
     >>> found.value, round(found.floor, 3), found.members, found.others
     (1.0, 0.222, 2, 4)
     """
-    values, chosen = np.asarray(scores, dtype=np.float64), np.asarray(members, dtype=bool)
+    seeds = np.atleast_2d(np.asarray(scores, dtype=np.float64))
+    unsure = np.broadcast_to(np.asarray(errors, dtype=np.float64), seeds.shape)
+    values, chosen = seeds.mean(axis=0), np.asarray(members, dtype=bool)
     groups = np.unique([str(one) for one in strata], return_inverse=True)[1]
     if not values.shape == chosen.shape == groups.shape:
         raise StatsError(
@@ -342,6 +423,16 @@ def rank_difference(
     shuffled = np.abs(_shuffled(above.sum(axis=1), chosen, groups, draws, seed)) / pairs
     as_far = np.count_nonzero(shuffled >= abs(value) - 1e-12)
     low, high = _resampled(above, chosen, groups, draws, confidence, seed)
+    same = groups[:, None] == groups
+
+    def delta(one: stats.Floats) -> float:
+        return float(chosen @ (np.sign(one[:, None] - one) * same) @ ~chosen) / pairs
+
+    error = np.sqrt((unsure[:, rows] ** 2).sum(axis=0)) / len(seeds)
+    more = np.var([delta(one) for one in _noisy(values, error, seed)])
+    if len(seeds) > 1:
+        more += np.var([delta(one[rows]) for one in seeds], ddof=1) / len(seeds)
+    low, high = _widened(value, low, high, float(more))
     sizes = [(groups == group, chosen[groups == group].sum()) for group in np.unique(groups)]
     ways = math.prod(math.comb(int(own.sum()), int(count)) for own, count in sizes)
     smallest = max(min(1.0, 2 / ways), 1 / (draws + 1))

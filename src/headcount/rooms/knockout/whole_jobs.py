@@ -35,7 +35,7 @@ from headcount.records import (
     writable_run,
 )
 from headcount.stats import Floats
-from headcount.surveys.roles import says_of
+from headcount.surveys.roles import KINDS, says_of
 from headcount.tasks import Outcome, Task
 
 # --- Which heads go together --------------------------------------------------------------------
@@ -122,7 +122,7 @@ def matched_draws(
 
 #: Draws of other heads for each set.
 DRAWS = 8
-#: The level of the answer, Holm over the joint sets and over the others.
+#: The level of the answer, corrected for the joint sets, all roles, or the sets that were named.
 LEVEL = 0.05
 #: Resamples behind each interval.
 _RESAMPLES = 4_000
@@ -159,7 +159,8 @@ def knockout(
     - `added` to the loss (or lost of the metric), with an interval from resampled examples;
     - `control`, the mean of the `draws` of other heads, `control_least` and `control_most`;
     - `excess`, the difference, its interval (`low`, `high`) from resampled examples and draws, its
-      `p`, and Holm's over the joint sets and over the others;
+      `p`, and `p_adjusted` (Bonferroni) for the joint sets, for all roles, or for the sets that
+      were named here, so that a role has the same answer whatever else is asked;
     - `alone`, the sum of what the heads cost one at a time, where the table has `ablation`;
     - `answer`: more or less where that is sure and every single draw is passed too (one set in
       nine would pass eight draws by chance alone), else "cannot tell".
@@ -258,10 +259,14 @@ def _frame(
             }
         )
     frame = pd.DataFrame(rows)
-    joint = frame["set"].isin(list(JOINT))
-    frame["p_adjusted"] = np.nan
-    for family in (joint, ~joint):  # the same families whatever else was asked
-        frame.loc[family, "p_adjusted"] = stats.holm(frame.loc[family, "p"].to_numpy(dtype=float))
+    # Bonferroni over all sets of a kind that could be asked for: the same set has the same answer
+    # in every call.
+    own = len(set(frame["set"]) - {*JOINT, *KINDS})
+    sizes = [
+        len(JOINT) if name in JOINT else len(KINDS) if name in KINDS else own
+        for name in frame["set"]
+    ]
+    frame["p_adjusted"] = (frame["p"] * sizes).clip(upper=1.0)
     frame["answer"] = [_answer(row) for row in frame.to_dict("records")]
     return frame[list(_COLUMNS)]
 
