@@ -12,13 +12,15 @@ from tiny_subjects import classifier, encoder, translator, writer
 from tiny_tokenizers import ENGLISH, PAIRS
 from watching import told
 
+import headcount as hc
 from headcount import tasks
 from headcount.errors import HeadcountError, InputError, ModelError, UsageError
 from headcount.importance.examples import Interrupted
-from headcount.importance.gradient import gradient
+from headcount.importance.gradient import gradient, slopes
 from headcount.models.subject import Subject
 from headcount.records.journal import Journal
 from headcount.tasks.task import Task
+from headcount.wiring import valve
 
 LABELLED = [(source, number % 2) for number, (source, _) in enumerate(PAIRS)]
 
@@ -214,3 +216,42 @@ def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(classes()), "loss", full)
     with pytest.raises(ModelError, match=r"not enough memory .* use a smaller --batch-size"):
         gradient(classifier(), classes())
+
+
+# --- integrated gradients -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [classifier, writer])
+def test_slopes_over_gates_sum_to_what_all_heads_change_together(make: Any) -> None:
+    """The axiom of completeness (Sundararajan 2017): four times the gates, much less is missing.
+
+    The midpoint rule errs by the square of the width of a step.
+    """
+    subject = make()
+    task = classes() if make is classifier else tasks.lm(ENGLISH[:6])
+    (batch,) = task.batches(subject, 16)
+    with torch.no_grad():
+        whole = task.loss(subject, batch)
+        with valve(subject, torch.zeros(len(subject.heads))):
+            closed = task.loss(subject, batch)
+    missing = {}
+    for steps in (1, 10, 40):
+        with slopes(subject, task, "example", steps) as measure:
+            found = measure(batch)["slopes"].sum(axis=1)
+        missing[steps] = np.abs(found - (whole - closed).numpy()).max()
+    assert missing[40] < missing[10] / 4 + 1e-5
+    assert missing[10] < missing[1]
+
+
+def test_integrated_gradients_by_their_option() -> None:
+    plain, path = (
+        hc.score(classifier(), classes(), by="gradient", steps=steps, compare=False)
+        for steps in (None, 8)
+    )
+    assert path.provenance["settings"]["steps"] == 8
+    assert "steps" not in plain.provenance["settings"]
+    assert not np.allclose(plain.frame, path.frame)
+    with pytest.raises(UsageError, match="steps is 'many'; give a whole number of gates, 1 or"):
+        gradient(classifier(), classes(), steps="many")
+    with pytest.raises(UsageError, match="steps is 8, and the convention 'paper' takes the slope"):
+        gradient(classifier(), classes(), steps=8, convention="paper")

@@ -119,10 +119,10 @@ def test_intervals_hold_examples_and_seeds() -> None:
         assert -1 <= row["low"] <= row["delta"] <= row["high"] <= 1
         return float(row["high"] - row["low"])
 
-    sure, unsure = (width(by_role(judged(error), ["gradient"])) for error in (0.0, 2.0))
+    sure, unsure = (width(by_role(judged(error), ["ablation"])) for error in (0.0, 2.0))
     assert unsure > sure
     seeds = {str(seed): judged(seed=seed) for seed in range(3)}
-    assert width(by_role(seeds, ["gradient"])) > 0
+    assert width(by_role(seeds, ["ablation"])) > 0
     plain, wide = (
         agreement(judged(error), ["gradient", "ablation"], kinds=["spearman"]).iloc[0]
         for error in (0.0, 2.0)

@@ -59,6 +59,11 @@ class ScoreArguments:
         "gradient: over the l2 norm of its layer (layer), or as it is (none).",
         choices=("layer", "none"),
     )
+    steps: str | None = _way(
+        None,
+        "N",
+        "gradient: over so many gates from closed to open (integrated; 8 are usual).",
+    )
     mode: str | None = _way(
         None, "MODE", "ablation: what stands in a head's place: zero, mean, uniform or resample."
     )

@@ -125,6 +125,7 @@ def score(
     mode: str | None = None,
     unit: str | None = None,
     metric: str | None = None,
+    steps: int | None = None,
     rule: str | None = None,
     predictions: int | str | None = None,
     restrict: Any = None,
@@ -139,10 +140,11 @@ def score(
     `by` is "gradient" or "ablation" (Michel et al. 2019), "relevance" (Voita et al. 2019),
     "contribution" (gradient times activation), a column of `table`, a column of the survey such as
     "confidence", measured on the task's texts where the table has none, or several of these.
-    `per` and `normalize` are options of the gradient; `mode`, `unit` and `metric` of ablation,
-    whose default metric is the teacher-forced loss; `rule` of relevance, `per` and `predictions`
-    (explained of a text: a number or "all") of relevance and contribution; `restrict`, the first
-    and the last tokens that are seen, of "restriction".
+    `per`, `normalize` and `steps` (of integrated gradients; 8 are usual) are options of the
+    gradient; `mode`, `unit` and `metric` of ablation, whose default metric is the teacher-forced
+    loss; `rule` of relevance, `per` and `predictions` (explained of a text: a number or "all") of
+    relevance and contribution; `restrict`, the first and the last tokens that are seen, of
+    "restriction".
 
     With a `run`, the path of a directory, the columns join what is there, unless `replace` starts
     its table anew; `compare` also writes how far its scores agree (agreement.parquet). Every
@@ -165,7 +167,7 @@ def score(
     _check_call(subject, task)
     names, where = read_names(by), engine_of(engine)
     given = {"per": per, "normalize": normalize, "mode": mode, "unit": unit, "metric": metric}
-    given |= {"rule": rule, "predictions": predictions, "restrict": restrict}
+    given |= {"steps": steps, "rule": rule, "predictions": predictions, "restrict": restrict}
     options = options_by_score(names, given)
     task = task if limit is None else task.limit(limit, seed)
     with _opened(run) as kept:
