@@ -11,7 +11,6 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -90,14 +89,6 @@ def shuffled(sentence: Sentence, draw: random.Random) -> Sentence:
             head = order.index(head - 1) + 1
         moved.append(replace(word, head=head, deprel=other.deprel))
     return replace(sentence, words=tuple(moved))
-
-
-def counted(rows: dict[str, Iterable[str]]) -> tuple[int, int, int]:
-    """Surveys, those with a verdict, and those with one beyond the offset or chance."""
-    beyond = [
-        any(not one.endswith(("rung 0", "rung 1")) for one in found) for found in rows.values()
-    ]
-    return len(rows), sum(bool(found) for found in rows.values()), sum(beyond)
 
 
 def _reading(subject: hc.Subject) -> Pass:

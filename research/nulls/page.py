@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from headcount import stats
+from headcount.surveys.roles import KINDS
 from research import RESULTS
 
-FILE = "nulls.json"
+FILE, FALSE = "nulls.json", "false-verdicts.json"
 
 
 def ladder_table(results: Any = RESULTS) -> str:
@@ -23,4 +25,23 @@ def ladder_table(results: Any = RESULTS) -> str:
         counts = one["surviving"]
         cells = [counts["1"], counts["2"], one["above_zero"], counts["3"], counts["4"]]
         lines.append(f"| {name} | " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
+
+
+def false_table(results: Any = RESULTS) -> str:
+    """A line for each case without anything to find: surveys that found something all the same."""
+    file = results / FALSE
+    cases = json.loads(file.read_text(encoding="utf8"))["cases"] if file.exists() else {}
+    lines = [
+        "| surveys of | surveys | with a job | at most (95%) | with a place | with an observation |"
+    ]
+    lines.append("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for case, rows in cases.items():
+        found = dict.fromkeys(("job", "place", "observation"), 0)
+        for told in rows.values():
+            for says in {KINDS[one.partition(":")[0]].says for one in told}:
+                found[says] += 1
+        most = stats.wilson_interval(found["job"], len(rows)).high
+        cells = [len(rows), found["job"], f"{most:.0%}", found["place"], found["observation"]]
+        lines.append(f"| {case} | " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)

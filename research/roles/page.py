@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from research.nulls.page import ladder_table
+from research.nulls.page import false_table, ladder_table
 from research.pages import with_tables
 
 from .tables import TABLES
@@ -19,5 +19,5 @@ def filled(page: str, surveys: Mapping[str, Any]) -> str:
     >>> filled("<!-- table: sizes -->\\nold\\n<!-- end -->", {}).splitlines()[2:4]
     ['| survey | model | corpus | texts | words | twin |', '| --- | --- | --- | --- | --- | --- |']
     """
-    made = TABLES | {"ladder": lambda _: ladder_table()}
+    made = TABLES | {"ladder": lambda _: ladder_table(), "false": lambda _: false_table()}
     return with_tables(page, lambda name: made[name](dict(surveys)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from subjects import subject_of
@@ -88,6 +90,25 @@ def test_a_head_that_is_the_nearest_verb_stands_on_the_first_rung_and_the_truth_
     assert second.name in ("nearest VERB right", "nearest VERB or AUX right")
     assert second.lead[1] == 0
     assert 0.4 < second.chance[0] < 0.6
+
+
+def test_a_head_that_rests_on_the_first_word_is_not_beyond_what_sentences_begin_with() -> None:
+    """SmolLM2's sinks "followed" discourse markers of GUM: these begin their sentences."""
+    known = corpus(texts=400)
+    batch = known.batches[0]
+    head = np.where(batch.arcs.row % 10 < 8, 0, batch.arcs.head)
+    dependent = np.where(head == 0, batch.arcs.length - 1, 0)
+    arcs = replace(batch.arcs, head=head, dependent=dependent, source=dependent)
+    tags = tuple(("NOUN",) * len(row) for row in batch.forms)
+    changed = batch._replace(arcs=arcs, tags=tags)
+    given = Pointing("enc", known.heads, False, [changed], known.sites)
+    for half in known.sites[0][0]:
+        half[:, 3] = 0  # the last head looks at the first word
+    ladder = Ladder(given)
+    second = ladder.rung("advmod", "dep->head", 2)
+    assert second is not None
+    assert second.name == "first word"
+    assert ladder.height(given.heads[3], "advmod", "dep->head") == 1
 
 
 def test_what_the_words_give_away_does_not_count() -> None:

@@ -23,10 +23,13 @@ from tiny import TINY
 from tiny_subjects import encoder, writer
 
 import headcount as hc
+from headcount.rooms.nulls import layer_confidence, sharp_twin
 from headcount.rooms.relations.syntactic import Syntactic
 from headcount.rooms.resting.separator import NoOp
 from headcount.rooms.resting.source_end import SourceEnd
 from headcount.rooms.trials.aligning import Alignment
+from headcount.surveys import Pass, PassOptions, read_corpora
+from headcount.surveys.roles import KINDS, verdicts_of
 from headcount.text import read_sample
 from headcount.text.sentence import Pair, Sentence
 
@@ -63,6 +66,31 @@ def test_a_model_that_learned_nothing_has_no_roles() -> None:
     seeds = range(50 if LONG else 6)
     false = [found_in(make, seed) > 0 for make in (encoder, writer) for seed in seeds]
     assert sum(false) <= allowed(len(false)), f"{sum(false)} of {len(false)} surveys are false"
+
+
+def test_a_sharp_random_model_of_full_size_has_no_job(learnt: hc.Subject) -> None:
+    """144 heads with random weights, each layer as confident as the trained one.
+
+    It may look at one place or at one kind of word, which its random embeddings decide; no head may
+    be said to do something. Two a day; `python -m research.nulls.false` counts 100.
+    """
+    stacks = learnt.anatomy.stacks[:1]
+    like = Pass(
+        "Surveying",
+        read_corpora(TREES).text,
+        (),
+        PassOptions(stacks, 16, None, "window", False, True, None, 0),
+    )
+    surveys, false = 100 if LONG else 2, 0
+    goal = layer_confidence(learnt, like)
+    assert min(goal.values()) > 0.15  # a plain random twin has about 0.07
+    for seed in range(surveys):
+        twin = sharp_twin(learnt, like, seed=seed, goal=goal)
+        table = hc.survey(
+            twin, treebank=TREES, roles=True, reading=hc.ReadingOptions(stacks=stacks)
+        )
+        false += any(KINDS[one.role].says == "job" for one in verdicts_of(table))
+    assert false <= (allowed(surveys) if LONG else 0)
 
 
 def test_what_these_tests_see() -> None:

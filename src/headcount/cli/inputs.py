@@ -121,6 +121,14 @@ def read_annotated(given: Mapping[str, str | None], work: WorkOptions) -> dict[s
     """
     from headcount.surveys import read_corpora
 
+    several = (given.get("treebank") or "").split(",")
+    if len(several) > 1:  # each by the name of its file
+        rest = read_annotated({**given, "treebank": None}, work)
+        read = {Path(one).name.partition(".")[0]: one for one in several}
+        each = {
+            name: read_annotated({"treebank": one}, work)["treebank"] for name, one in read.items()
+        }
+        return {**rest, "treebank": each}
     files = {name: file for name, file in given.items() if file not in (None, SAMPLE)}
     if not files:
         return dict(given)

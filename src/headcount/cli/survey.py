@@ -180,6 +180,7 @@ def survey_command(
         return
     notes = [note for note in notes if note not in table.provenance["remarks"]]
     notes += _paths_in_words(table) if asked.explain else []
+    notes += table.provenance["remarks"][-1:] if "repeats" in table.details else []
     _print_survey(table, subject, asked.columns, reading.stacks, notes, every=asked.all)
     if families is not None:
         plugins.get("parts", "families").print_families(families)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -467,7 +467,9 @@ def survey(
     one for each head, relation and direction. `RoleOptions(control="random-init")` runs everything
     on random twins as well. Heads that follow a relation climb a ladder of nulls, each as far as it
     gets (`details["ladder"]`, and `rung` in the roles); `RoleOptions(nulls=True)` measures all
-    rungs for every head and role, `nulls=False` none.
+    rungs for every head and role, `nulls=False` none. Several treebanks by name ({"EWT": path,
+    "GUM": path}) are surveyed one by one: the table is the first's, and its roles say on how many
+    of them they stand (`repeats`; all in `details["repeats"]`).
 
     With a `run` directory the table joins what is there, unless `replace` starts it anew; finished
     shards of the corpus are kept there meanwhile, so that after a kill the same call goes on. The
@@ -478,6 +480,12 @@ def survey(
     >>> table = survey(load("minilm"), ["The cat sat on the mat."])    # doctest: +SKIP
     """
     _check_call(subject, columns, tallies)
+    if isinstance(treebank, Mapping):
+        others = {"coref": coref, "columns": columns, "roles": roles, "tallies": tallies}
+        others |= {"limit": limit, "reading": reading, "replace": replace, "engine": engine}
+        measure = partial(survey, subject, corpus, **others)
+        found: HeadTable = plugins.part("nulls").survey_each(measure, treebank, run)
+        return found
     judging = as_value(RoleOptions, roles, "roles")
     reading = as_value(ReadingOptions, reading, "reading").limited(limit)
     check_control(judging.control, judging.seeds)

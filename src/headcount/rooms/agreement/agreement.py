@@ -227,8 +227,9 @@ def by_role(
     both = frame["role"].isin([ANY_ROLE, ANY_REST])
     for name in names:  # a score is a question of its own
         for family in (both, ~both):
-            own = family & (frame["score"] == name)
-            frame.loc[own, "p_adjusted"] = stats.holm(frame.loc[own, "p"].to_numpy(dtype=float))
+            asked = family & (frame["score"] == name)
+            p = frame.loc[asked, "p"].to_numpy(dtype=float)
+            frame.loc[asked, "p_adjusted"] = stats.holm(p)
     frame["answer"] = [_answer(row, level) for row in frame.to_dict("records")]
     return frame
 
@@ -326,7 +327,7 @@ def agreement_matrix(
             )
         both = ~(np.isnan(one) | np.isnan(two))
         note = stats.why_none(one[both], two[both], (first, second))
-        copies = [
+        ours, theirs = [
             _noisy(
                 values[both], np.asarray((errors or {}).get(name, 0 * values))[both], seed + turn
             )
@@ -336,7 +337,7 @@ def agreement_matrix(
             found = stats.rank_agreement(
                 one[both], two[both], kind, draws=draws, confidence=confidence, seed=seed
             )
-            ends = _widened(*found[:3], _spread(*copies, kind))
+            ends = _widened(*found[:3], _spread(ours, theirs, kind))
             found = found._replace(low=ends[0], high=ends[1], note=note)
             rows.append((first, second, kind, *found))
     return pd.DataFrame(rows, columns=["first", "second", "kind", *stats.Agreement._fields])

@@ -119,9 +119,11 @@ class Rules:
         """Rules by name, and the word that each gives from every word, ``[rule, word]``."""
         own = self._pointing
         classes = word_classes(own)
-        found = np.concatenate(nearest_members(classes.members, own.starts, own.sizes))
+        near = nearest_members(classes.members, own.starts, own.sizes)
         names = [f"nearest {name} {side}" for side in ("left", "right") for name in classes.names]
-        return names, found
+        # Heads that rest on the first word follow whatever a sentence begins with.
+        ends = np.stack([own.starts, own.starts + own.sizes - 1])[:, own.text]
+        return [*names, "first word", "last word"], np.concatenate([*near, ends])
 
     def offset(self, asked: AskedArcs) -> Null:
         """Rung 1: the fixed offset that is right most often on the half that chooses."""
@@ -131,7 +133,7 @@ class Rules:
         return Null(f"offset {tried[best]:+d}", hits[best])
 
     def nearest(self, asked: AskedArcs) -> Null:
-        """Rung 2: the nearest word of the class and on the side that are right most often."""
+        """Rung 2: the nearest word of a class on a side, or the first or last word of the text."""
         names, found = self._near
         hits = found[:, asked.query] == asked.target
         best = _best(hits, asked)
