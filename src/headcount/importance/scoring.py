@@ -166,7 +166,13 @@ def score(
         task = plugins.get("tasks", "batches")(task)
     _check_call(subject, task)
     names, where = read_names(by), engine_of(engine)
-    given = {"per": per, "normalize": normalize, "mode": mode, "unit": unit, "metric": metric}
+    given: dict[str, Any] = {
+        "per": per,
+        "normalize": normalize,
+        "mode": mode,
+        "unit": unit,
+        "metric": metric,
+    }
     given |= {"steps": steps, "rule": rule, "predictions": predictions, "restrict": restrict}
     options = options_by_score(names, given)
     task = task if limit is None else task.limit(limit, seed)
