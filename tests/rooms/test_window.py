@@ -355,6 +355,21 @@ def test_generate_says_the_same_with_the_ring_and_with_the_mask(tmp_path: Any) -
         assert torch.equal(model.generate(ids, pad_token_id=0, **how), by_mask)
 
 
+def test_headcount_judges_such_a_folder_and_does_not_survey_it_as_if_it_were_whole(
+    tmp_path: Any,
+) -> None:
+    subject, task = made.writer("llama"), tasks.lm(LONG)
+    near = [head for unit in restrictable(subject)[1:] for head in unit]
+    save_windowed(subject, near, NEAR, tmp_path)
+    loaded = hc.load(str(tmp_path), trust_remote_code=True, device="cpu")
+    with restricted(subject, near, NEAR), hc.valve(subject, {"dec.0.1": 0.0}):
+        by_mask = task.evaluate(subject).value
+    with hc.valve(loaded, {"dec.0.1": 0.0}):
+        assert task.evaluate(loaded).value == pytest.approx(by_mask, abs=1e-4)
+    with pytest.raises(Exception, match="which knows of none; set it back"):
+        hc.survey(loaded, TEXTS)
+
+
 def test_a_folder_has_the_files_of_duo_attention_and_leaves_the_model_alone(tmp_path: Any) -> None:
     subject = made.writer("llama")
     near = restrictable(subject)

@@ -207,6 +207,13 @@ def attach(model: Any) -> None:
 def _fit_cache(module: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Before a forward: an empty cache gets layers that keep what restricted heads see."""
     config, past = module.config, kwargs.get("past_key_values")
+    way = config._attn_implementation.removeprefix("headcount-")
+    if way != NAME and way in ("eager", *ALL_ATTENTION_FUNCTIONS.valid_keys()):
+        raise ValueError(
+            f"This model's heads see windows by '{NAME}', and it was set to attend by "
+            f"'{way}', which knows of none; set it back, or read the whole "
+            "model."
+        )
     wanted = kwargs.get("use_cache")
     if past is None and (config.use_cache if wanted is None else wanted):
         past = DynamicCache(config=config)
