@@ -489,3 +489,15 @@ def test_the_command_walks_refuses_and_saves(
     assert "key groups need only 2+5 tokens" in json.loads(done.out)["sentence"]
     assert (out / "model" / "modeling_window.py").exists()
     assert (out / "run" / "window.parquet").exists()
+
+
+def test_a_cache_that_is_reset_begins_anew(tmp_path: Any) -> None:
+    subject = made.writer("llama")
+    model = with_cache(subject, restrictable(subject)[1:], tmp_path / "saved")
+    ids = torch.randint(5, 90, (1, 30), generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        first = model(ids)
+        first.past_key_values.reset()
+        again = model(ids, past_key_values=first.past_key_values)
+    assert torch.allclose(first.logits, again.logits, atol=1e-5)
+    assert again.past_key_values.get_seq_length() == 30

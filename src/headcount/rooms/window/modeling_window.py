@@ -115,8 +115,8 @@ class WindowLayer(DynamicLayer):
 
     def reset(self) -> None:
         """Forget everything."""
-        self.length, self.start, self.is_initialized = 0, None, False
-        self.keys = self.values = None
+        super().reset()
+        self.length, self.start = 0, None
 
 
 def attend_split(
