@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from strangers.folders import state_of_folder
+from tiny_subjects import encoder
 
-from headcount.errors import RunError
-from headcount.records import InnerPath, Journal, Run
+from headcount.errors import RunError, UsageError
+from headcount.records import InnerPath, Journal, Run, write_bytes
+from headcount.reports.page import check_page
 from headcount.rooms.exhibits import Exhibit, Text, read_exhibits, write_exhibits
 
 Command = Callable[..., Any]
@@ -131,3 +133,21 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "run" / "run.json")
     with pytest.raises(RunError, match=r"run\.json is not a plain file"):
         Run.open(tmp_path / "run", create=False)
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_pipe_or_device_is_never_replaced_by_a_file(link: bool, tmp_path: Path) -> None:
+    """Whoever may write to /dev would otherwise lose /dev/stdout for a page."""
+    os.mkfifo(tmp_path / "pipe")
+    place = tmp_path / "page.html" if link else tmp_path / "pipe"
+    if link:
+        place.symlink_to(tmp_path / "pipe")
+    before = place.lstat().st_ino
+    with pytest.raises(RunError, match=f"{place.name} is not a plain file; remove it, or choose"):
+        write_bytes(place, b"page")
+    with pytest.raises(UsageError, match=f"{place.name} is a pipe or a device; name a file"):
+        check_page(place)
+    with pytest.raises(UsageError, match=f"{place.name}' is a file; choose another name"):
+        encoder().save(place, force=True)
+    assert place.lstat().st_ino == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted({"pipe", place.name})

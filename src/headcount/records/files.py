@@ -188,6 +188,7 @@ class InnerPath(os.PathLike[str]):
         draft = self.parent / f".{self.name}.{mark}.tmp"
         try:
             with self.parent._handle() as folder:
+                self._check_replaced(folder)
                 descriptor = draft.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
                 try:
                     write_all(descriptor, data)
@@ -210,6 +211,13 @@ class InnerPath(os.PathLike[str]):
             # After the renaming there is no draft; after anything else, Ctrl-C included, maybe.
             with contextlib.suppress(OSError):
                 draft.remove()
+
+    def _check_replaced(self, folder: int | None) -> None:
+        """Refuse to put a file in the place of a pipe or a device, such as /dev/stdout's."""
+        name = str(self) if folder is None else self.parts[-1]
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(os.stat(name, dir_fd=folder).st_mode):
+                raise RunError(f"{self} is not a plain file; remove it, or choose another place.")
 
     def rename(self, name: str) -> None:
         """Give the file another name in its folder, in the place of what has it."""

@@ -219,6 +219,8 @@ def check_page(path: str | Path, maps: str = "fine") -> Path:
         raise UsageError(f"maps is '{maps}'; it is one of {', '.join(_FINENESS)}.")
     if place.is_dir():
         raise UsageError(f"{place} is a folder; name a file, e.g. {place / 'report.html'}.")
+    if place.exists() and not place.is_file():
+        raise UsageError(f"{place} is a pipe or a device; name a file, e.g. report.html.")
     if not place.parent.is_dir():
         raise RunError(
             f"There is no folder {place.parent} to write {place.name} in; make it first."

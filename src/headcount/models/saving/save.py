@@ -220,8 +220,9 @@ def _checked(folder: str | os.PathLike[str], force: bool) -> Path:
     """The folder to write: not there yet, or one that may be replaced, with nothing foreign."""
     place = Path(folder).expanduser()
     recover(place)
-    if place.is_file() or (place.is_dir() and any(place.iterdir()) and not force):
-        kind = "a file" if place.is_file() else "a folder that is not empty"
+    is_file = place.exists() and not place.is_dir()
+    if is_file or (place.is_dir() and any(place.iterdir()) and not force):
+        kind = "a file" if is_file else "a folder that is not empty"
         raise UsageError(
             f"'{folder}' is {kind}; choose another name, or pass --force (force=True) to replace "
             "a model that headcount saved."
