@@ -1,6 +1,7 @@
 """Fetch the real models that tests and docs read; `make models` runs this.
 
 python scripts/models.py [minilm] [smollm2] [e5-small] [gemma3-270m] [qwen2.5-coder-1.5b]
+    [whisper-tiny.en] [t5-titles]
 """
 
 import sys

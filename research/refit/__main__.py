@@ -48,7 +48,8 @@ def _similar(data: Path, part: str, count: int) -> list[tuple[str, str, float]]:
 
 def _paragraphs(data: Path, first: int, count: int) -> list[str]:
     lines = _lines(data, "text/wikitext2-paragraphs.txt.xz")
-    return [line for line in lines if len(line.split()) > 60][first : first + count]
+    long = [line.split() for line in lines if len(line.split()) > 60]
+    return [" ".join(words[:64]) for words in long[first : first + count]]
 
 
 def _cases(data: Path, scale: float) -> dict[str, Callable[[], tuple[Task, list[Task]]]]:
@@ -68,8 +69,8 @@ def _cases(data: Path, scale: float) -> dict[str, Callable[[], tuple[Task, list[
         return choose, [hc.tasks.similarity(_similar(data, "dev", many(1000)))]
 
     def smollm2() -> tuple[Task, list[Task]]:
-        choose = hc.tasks.lm(_paragraphs(data, 0, many(64)))
-        return choose, [hc.tasks.lm(_paragraphs(data, 200, many(64)))]
+        choose = hc.tasks.lm(_paragraphs(data, 0, many(24)))
+        return choose, [hc.tasks.lm(_paragraphs(data, 200, many(32)))]
 
     return {"translator": translator, "minilm": minilm, "smollm2": smollm2}
 
@@ -99,16 +100,22 @@ def _flat(units: Sequence[Sequence[Head]]) -> list[Head]:
     return [head for unit in units for head in unit]
 
 
+#: Examples at once: a batch of a language model's texts has a score for each of 49,152 words.
+BATCHES = {"smollm2": 2}
+#: Shares of the heads that go, where a forward takes long.
+FEWER = {"smollm2": (0.1, 0.2, 0.3, 0.5)}
+
+
 def measured(name: str, choose: Task, judges: Sequence[Task]) -> dict[str, Any]:
     """All three ways for one model."""
-    subject = hc.load(name)
+    subject, size = hc.load(name), {"batch_size": BATCHES.get(name, 16)}
     units = removable_units(subject.anatomy, subject.heads)
-    scores = hc.score(subject, choose, by="gradient")
+    scores = hc.score(subject, choose, by="gradient", compare=False, **size)
     worth = dict(zip(scores.heads, scores.numbers("gradient").tolist(), strict=True))
     by_gradient = sorted(units, key=lambda unit: sum(worth[head] for head in unit))
-    refit = Refit(subject, choose)
+    refit = Refit(subject, choose, **size)
     by_cost = [unit for unit, _ in refit.order(units)]
-    counts = sorted({max(1, round(share * len(units))) for share in SHARES})
+    counts = sorted({max(1, round(share * len(units))) for share in FEWER.get(name, SHARES)})
 
     def points(order: Sequence[Sequence[Head]]) -> dict[str, list[Head]]:
         return {f"{count} units": _flat(order[:count]) for count in counts}
@@ -116,10 +123,10 @@ def measured(name: str, choose: Task, judges: Sequence[Task]) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for task in judges:
         gone = [len(heads) for heads in points(by_cost).values()]
-        cut = sweep(subject, task, sets(points(by_gradient)), metric="task")
+        cut = sweep(subject, task, sets(points(by_gradient)), metric="task", **size)
         rows += _rows(cut, "gradient, cut", gone)
         for way, order in (("gradient, refitted", by_gradient), ("refit, refitted", by_cost)):
-            rows += _rows(refit.sweep(task, points(order)), way, gone)
+            rows += _rows(refit.sweep(task, points(order), **size), way, gone)
     return {"heads": len(subject.heads), "measured_on": len(choose), "rows": rows}
 
 

@@ -322,6 +322,21 @@ def test_healing_alone_takes_the_heads_of_the_curve(tmp_path: Path) -> None:
         assert row["order"] == "gradient"
 
 
+def test_a_refit_is_told_by_each_metric_where_it_was_asked_for(translated: StoryContext) -> None:
+    asked = replace(translated, refit=True)
+    told = {one.name: one.state for one in run_story(asked)}
+    assert told["refitted"] == "done"
+    refitted, curve = (asked.run.read_frame(name) for name in ("refitted", "curve"))
+    own = refitted[refitted["step"] > 0]
+    assert list(own["metric"].unique()) == ["loss", "bleu"]
+    assert not own["healed"].any()
+    plain = curve[(curve["order"] == "gradient") & (curve["metric"] == "loss")]
+    same = own[own["metric"] == "loss"].merge(plain, on="heads_left", suffixes=("", "_cut"))
+    assert len(same) == len(own) / 2
+    assert (same["value"] != same["value_cut"]).any()  # it is another model than the cut one
+    assert {one.state for one in run_story(asked)} == {"kept"}
+
+
 def test_gates_without_a_task_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"Gates have nothing to learn from: .* predicts no words"):
         story(

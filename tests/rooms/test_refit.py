@@ -129,7 +129,7 @@ def test_the_curve_is_measured_on_refitted_models_and_goes_on_after_a_kill() -> 
 
     journal = Kept()
     refit.sweep(task, points, journal=journal)  # type: ignore[arg-type]
-    assert list(journal.done) == ["refit first", "refit second"]
+    assert list(journal.done) == ["refit loss first", "refit loss second"]
     again = refit.sweep(task, points, journal=journal)  # type: ignore[arg-type]
     assert [one.value for one in again.outcomes] == [one.value for one in swept.outcomes]
 

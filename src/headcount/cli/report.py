@@ -94,7 +94,7 @@ def report_command(
     drawing = PageOptions(not page.no_exhibits, page.maps, page.compare)
     if there is not None:
         elsewhere = None if engine.engine == "local" else engine.engine
-        names = ("limit", "seed", "thorough", "gates", "heal", "gate_steps", "heal_steps")
+        names = ("limit", "seed", "thorough", "gates", "heal", "refit", "gate_steps", "heal_steps")
         more = {name: getattr(measuring, name) for name in names} | {"engine": elsewhere}
         # A run is drawn as it is: options that would measure more are refused.
         given = [

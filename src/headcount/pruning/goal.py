@@ -221,9 +221,9 @@ class ResultOptions:
     export: str | None = _result(
         None,
         "WHAT",
-        "Write also DIR/onnx; DIR/zeros: the old size, with zeros for heads; or DIR/gguf, for "
-        "llama.cpp (gguf-q8_0: packed).",
-        choices=("onnx", "zeros", "gguf", "gguf-q8_0"),
+        "Write also DIR/onnx (onnx-int8: packed); DIR/zeros: the old size, with zeros for heads; "
+        "or DIR/gguf, for llama.cpp (gguf-q8_0: packed).",
+        choices=("onnx", "onnx-int8", "zeros", "gguf", "gguf-q8_0"),
     )
     verify: str | None = _result(None, "ENGINE", "Try the result in llama.cpp, vllm or onnx.")
     #: A text or a treebank, also as a value.

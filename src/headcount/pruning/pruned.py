@@ -154,6 +154,8 @@ def prune_run(
                     folder = place.folder / export
                     saved[export] = small.save(folder, export=export, **how_saved)
                 notes += [] if draw is None or plan is None else draw(plan, place.picture)
+                judge = plugins.part(f"judge {export}") if small and plan else None
+                notes += [] if judge is None else judge(subject, plan, small, saved)
                 notes += [tried(small, saved)] if tried and small else []
             if judging is not None and small is not None:
                 before, after, told = judging.of(small, known)

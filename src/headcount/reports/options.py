@@ -44,6 +44,9 @@ class StoryOptions(WorkOptions):
         "recovers.",
         reads=bool,
     )
+    refit: bool = _train(
+        False, None, "Also let what is left at these sizes make up for what went: seconds."
+    )
     gate_steps: int | None = _train(None, "N", "Training steps of gates; 500 by default.", least=1)
     heal_steps: int | None = _train(
         None, "N", "Training steps of healing; 200 by default.", least=1

@@ -376,6 +376,7 @@ _MEASURED = {
     "gradient": ("Gradient importance", "headcount score MODEL --task ... --by gradient -o RUN"),
     "curve": ("Pruning curve", "headcount prune MODEL --task ... -o DIR"),
     "gates": ("What learned gates free", "headcount report MODEL --gates"),
+    "refitted": ("What refitting gives back", "headcount report MODEL --training refit=yes"),
     "healed": ("What healing gives back", "headcount report MODEL --heal"),
     "pairs": ("Which heads resemble one another", "headcount report MODEL"),
     "agreement": (

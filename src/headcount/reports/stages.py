@@ -101,6 +101,8 @@ class StoryContext:
     #: Steps in which gates learn, and in which what is left is healed; 0 for none.
     gates: int = 0
     heal: int = 0
+    #: Whether what is left is refitted at a few sizes.
+    refit: bool = False
 
     @property
     def heads(self) -> list[Head]:

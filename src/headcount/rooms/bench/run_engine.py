@@ -83,29 +83,53 @@ def _vllm(job: dict[str, Any]) -> tuple[Generate, str]:
 
 
 def _onnx(job: dict[str, Any]) -> tuple[Generate, str]:
+    """Graphs called as optimum calls them: one, or encoder, first step and all others."""
     import numpy as np
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = job["threads"]
-    file = str(Path(job["model"], "model.onnx"))
-    session = onnxruntime.InferenceSession(file, options, ["CPUExecutionProvider"])
-    names = [one.name for one in session.get_inputs()]
-    grows = "decoder_input_ids" if "decoder_input_ids" in names else "input_ids"
+    sessions = {
+        file.name: onnxruntime.InferenceSession(str(file), options, ["CPUExecutionProvider"])
+        for file in Path(job["model"]).glob("*.onnx")
+    }
+    encoder, after = (sessions.get(f"{n}_model.onnx") for n in ("encoder", "decoder_with_past"))
+    begin = sessions.get("decoder_model.onnx") or sessions["model.onnx"]
+    cached = any(one.name.startswith("past") for one in (after or begin).get_inputs())
+
+    def run(session: Any, given: dict[str, Any]) -> dict[str, Any]:
+        taken = {one.name: given[one.name] for one in session.get_inputs()}
+        names = [one.name for one in session.get_outputs()]
+        return dict(zip(names, session.run(names, taken), strict=True))
 
     def generate(prompts: list[list[int]], count: int) -> list[list[int]]:
-        given = {"input_ids": np.array(prompts, dtype=np.int64)}
-        if grows != "input_ids":
-            given[grows] = np.full((len(prompts), 1), job["start"], dtype=np.int64)
-        for _ in range(count):  # a graph without a cache reads all of it again
-            given["attention_mask"] = np.ones_like(given["input_ids"])
-            logits = session.run(None, {name: given[name] for name in names})[0][:, -1]
+        ids = np.array(prompts, dtype=np.int64)
+        given = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        if encoder is not None:
+            given["encoder_hidden_states"] = run(encoder, given)["last_hidden_state"]
+            given["encoder_attention_mask"] = given["attention_mask"]
+            given["input_ids"] = np.full((len(ids), 1), job["start"], dtype=np.int64)
+        for one in begin.get_inputs():
+            if one.name.startswith("past"):  # nothing was read before
+                shape = (len(ids), one.shape[1], 0, one.shape[3])
+                given[one.name] = np.zeros(shape, dtype=np.float32)
+        said: list[Any] = []
+        for _ in range(count):
+            width = given["input_ids"].shape[1]
+            given["position_ids"] = (given["attention_mask"].cumsum(1) - 1)[:, -width:]
+            answer = run(after if after is not None and said else begin, given)
+            logits = answer.pop("logits")[:, -1]
             logits[:, job["never"]] = -np.inf
-            given[grows] = np.concatenate([given[grows], logits.argmax(-1)[:, None]], 1)
-        rows: list[list[int]] = given[grows][:, -count:].tolist()
+            said.append(logits.argmax(-1)[:, None])
+            given |= {f"past_key_values{name[7:]}": value for name, value in answer.items()}
+            read = [] if cached else [given["input_ids"]]  # without a cache all is read again
+            given["input_ids"] = np.concatenate([*read, said[-1]], 1)
+            ones = np.ones_like(said[-1])
+            given["attention_mask"] = np.concatenate([given["attention_mask"], ones], 1)
+        rows: list[list[int]] = np.concatenate(said, 1).tolist()
         return rows
 
-    return generate, f"onnxruntime {onnxruntime.__version__}, no cache"
+    return generate, f"onnxruntime {onnxruntime.__version__}{'' if cached else ', no cache'}"
 
 
 def _memory() -> int:

@@ -38,7 +38,7 @@ from headcount.stats import median_interval
 # --- What gates or healing reached: the run's own, else what comes with the translator ------------
 
 #: The frames of sizes that gates chose, or that were healed; the figures of a cell.
-_TRAINED = ("gates", "healed")
+_TRAINED = ("gates", "refitted", "healed")
 _CELL = ("value", "delta", "delta_low", "delta_high")
 
 
@@ -108,7 +108,7 @@ def _trained_note(source: Source, frames: dict[str, pd.DataFrame]) -> str:
 
 def _trained_table(source: Source, frames: dict[str, pd.DataFrame]) -> dict[str, Any]:
     """A row for each set of heads, a column a metric and way: weights as is, or healed."""
-    ways = {"gates": "as is", "healed": "healed"}
+    ways = {"gates": "as is", "refitted": "refitted", "healed": "healed"}
     metrics = sorted({str(m) for frame in frames.values() for m in frame["metric"]} - {"loss"})
     asked = [
         (metric, name)
@@ -289,7 +289,7 @@ def bench_stage(context: StoryContext) -> StoryStage:
             return [str(error)]
         return []
 
-    needed = ("curve", "gates", "healed", "can-go")
+    needed = ("curve", "gates", "refitted", "healed", "can-go")
     settings = {one: run.stages[one]["finished"] for one in needed if one in run.stages}
     runs = forward_steps(context, 8.0 * 2 * PAIRS * TEXTS)
     return StoryStage(name, title, settings, work, runs=runs, derived=True)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from headcount.errors import ModelError, UsageError, install_hint
 from headcount.models import (
@@ -26,20 +26,15 @@ from headcount.models import (
     Subject,
     apart_of,
     card_for,
-    core_of,
     draft_of,
-    eval_mode,
     head_weights,
     heads_left,
     map_of,
-    no_logs,
-    probe_inputs,
     put_in_place,
     quiet,
     room_of,
     save_tokenizer,
     sites_of,
-    switched,
     whole_class,
     whole_counts,
 )
@@ -47,56 +42,20 @@ from headcount.models import (
 # --- Write a model as ONNX ----------------------------------------------------------------------
 # The one format in which layers with different numbers of heads load everywhere.
 
-ONNX = "model.onnx"
 
-#: How far apart the file and the model may be, of the largest number that comes out.
-ROOM = 1e-4
+def write_onnx(subject: Subject, folder: Path, *, int8: bool = False) -> float:
+    """Write the graphs of a model, and say how far from it they are on inputs of another shape.
 
-
-class _First(nn.Module):
-    """A model that gives its first output only, and keeps no cache."""
-
-    def __init__(self, model: Any, names: list[str]) -> None:
-        super().__init__()
-        self.model, self.names = model, names
-        has_cache = "use_cache" in inspect.signature(model.forward).parameters
-        self.more = {"use_cache": False} if has_cache else {}
-
-    def forward(self, *inputs: Tensor) -> Tensor:
-        """The first output."""
-        named = dict(zip(self.names, inputs, strict=True))
-        output: Tensor = self.model(**named, **self.more)[0]
-        return output
-
-
-def write_onnx(subject: Subject, folder: Path) -> float:
-    """Write `model.onnx`, and say how far from the model it is on an input of another shape.
-
-    Inputs are those that the tokenizer gives, outputs and free axes are called as transformers and
-    optimum call them. Attention is written as plain products: of the ways that torch can write it
-    (eager, scaled_dot_product_attention, the operator Attention of opset 23) onnxruntime's CPU
-    kernels run this one fastest.
+    With `int8` its matrices are whole numbers of eight bits in the files, as onnxruntime packs
+    them; how far they are from the model is then not judged here, see `judged_int8`.
     """
     runtime = imported("ONNX", "onnxruntime", "onnxscript")  # torch.onnx writes with the second
-    inputs = _inputs(subject, batch=2, longer=0)
-    wrapped = _First(subject.inner, list(inputs)).eval()
-    file = folder / ONNX
-    with quiet(), eval_mode(subject.model), torch.no_grad():
-        output = subject.inner(**inputs, **wrapped.more)
-    silent = no_logs("torch.onnx")  # it logs about packages that are not needed
-    with quiet(), silent, eval_mode(subject.model), switched(subject.model, lambda _: "eager"):
-        torch.onnx.export(
-            wrapped,
-            tuple(inputs.values()),
-            file,
-            input_names=list(inputs),
-            output_names=[next(iter(output.keys()), "output")],
-            dynamic_shapes=(tuple(_open_axes(value) for value in inputs.values()),),
-            dynamo=True,
-            verbose=False,
-        )
-    _name_axes(file)
-    return _compared(runtime, subject, wrapped, file)
+    from headcount.rooms.exports.onnx_files import pack_graph, write_graphs
+
+    apart, files = write_graphs(subject, folder, runtime)
+    for file in files if int8 else ():
+        pack_graph(file)
+    return apart
 
 
 def imported(what: str, *packages: str) -> Any:
@@ -109,81 +68,6 @@ def imported(what: str, *packages: str) -> Any:
             f"Writing {what} needs the package {error.name}, which is not installed; "
             f"run {install_hint(what.lower())}."
         ) from None
-
-
-def _inputs(subject: Subject, batch: int, longer: int) -> dict[str, Tensor]:
-    """Small inputs of a batch; texts may be longer than the smallest, with one row padded."""
-    found: dict[str, Tensor] = {}
-    for name, value in probe_inputs(core_of(subject.model)).items():
-        if value.is_floating_point():
-            dice = torch.Generator().manual_seed(batch)
-            found[name] = torch.randn(batch, *value.shape[1:], generator=dice).to(value)
-        else:
-            found[name] = torch.cat([value, value[:, :1].repeat(1, longer)], 1).repeat(batch, 1)
-    if "input_ids" in found:
-        mask = torch.ones_like(found["input_ids"])
-        mask[-1, -1] = 0
-        ids = found.pop("input_ids")
-        kinds = {"token_type_ids": _pair_of(ids)} if _takes_pairs(subject) else {}
-        found = {"input_ids": ids, "attention_mask": mask, **kinds, **found}
-    return found
-
-
-def _takes_pairs(subject: Subject) -> bool:
-    """Whether the model tells a first text from a second, and its tokenizer, if any, says which."""
-    name = "token_type_ids"
-    if name not in inspect.signature(subject.inner.forward).parameters:
-        return False
-    if subject.tokenizer is not None:
-        return name in subject.tokenizer.model_input_names
-    return getattr(subject.inner.config, "type_vocab_size", 0) > 1
-
-
-def _pair_of(ids: Tensor) -> Tensor:
-    """Types of tokens, the second half of them of a second text."""
-    kinds = torch.zeros_like(ids)
-    kinds[:, ids.shape[1] // 2 :] = 1
-    return kinds
-
-
-def _open_axes(value: Tensor) -> dict[int, Any]:
-    """The axes whose size is not fixed: the batch, and the length of a text."""
-    free = {0: torch.export.Dim.DYNAMIC}
-    return free if value.is_floating_point() else free | {1: torch.export.Dim.DYNAMIC}
-
-
-def _name_axes(file: Path) -> None:
-    """Call the free axes of a file what optimum calls them, in all of its graph."""
-    import onnx
-
-    made = onnx.load(str(file), load_external_data=False)
-    names: dict[str, str] = {}
-    for one in made.graph.input:
-        length = "decoder_sequence_length" if "decoder" in one.name else "sequence_length"
-        for name, axis in zip(("batch_size", length), one.type.tensor_type.shape.dim, strict=False):
-            if axis.dim_param:
-                names[axis.dim_param] = name
-    for one in (*made.graph.input, *made.graph.output, *made.graph.value_info):
-        for axis in one.type.tensor_type.shape.dim:
-            if axis.dim_param in names:
-                axis.dim_param = names[axis.dim_param]
-    onnx.save(made, str(file))
-
-
-def _compared(runtime: Any, subject: Subject, wrapped: _First, file: Path) -> float:
-    inputs = _inputs(subject, batch=3, longer=4)
-    session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
-    given = {name: value.cpu().numpy() for name, value in inputs.items()}
-    got = torch.from_numpy(session.run(None, given)[0]).double()
-    with quiet(), eval_mode(subject.model), torch.no_grad():
-        wanted = wrapped(*inputs.values()).cpu().double()
-    apart = float((got - wanted).abs().max() / wanted.abs().max().clamp_min(1e-30))
-    if not apart <= ROOM:
-        raise ModelError(
-            f"onnxruntime gives other outputs than {subject.name} ({apart:.1e} apart, where "
-            f"{ROOM:.0e} is allowed), so no ONNX file was written."
-        )
-    return apart
 
 
 # --- Save a cut model at its old size, with zeros where heads were ------------------------------
@@ -301,20 +185,26 @@ def export_zeros(subject: Subject, place: Path, about: Sequence[str]) -> Subject
     return filled
 
 
-def export_onnx(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
+def export_onnx(subject: Subject, place: Path, about: Sequence[str], int8: bool = False) -> Saved:
     """A folder with the model as ONNX, its tokenizer and its map."""
     why = "layers with different numbers of heads load in any runtime"
+    why += "; matrices are packed as int8" if int8 else ""
     with draft_of(place) as draft:
         draft.mkdir()
-        apart = write_onnx(subject, draft)
+        apart = write_onnx(subject, draft, int8=int8)
+        first = min(file.name for file in draft.glob("*.onnx"))
         with quiet():
             if subject.tokenizer is not None:
                 save_tokenizer(subject.tokenizer, draft)
             if subject.inner.can_generate():
                 subject.inner.generation_config.save_pretrained(draft)
+            subject.inner.config.save_pretrained(draft)
         route = Route("onnx", why, subject.inner.config, type(subject.inner).__name__)
         (draft / MAP).write_text(json.dumps(map_of(subject, route), indent=1), encoding="utf8")
-        card = card_for(subject, "onnx", why, f"onnxruntime.InferenceSession('{ONNX}')", about)
+        card = card_for(subject, "onnx", why, f"onnxruntime.InferenceSession('{first}')", about)
         (draft / CARD).write_text(card, encoding="utf8")
         put_in_place(draft, place)
-    return Saved(place, "onnx", why, f"onnxruntime.InferenceSession('{place / ONNX}')", apart)
+    return Saved(place, "onnx", why, f"onnxruntime.InferenceSession('{place / first}')", apart)
+
+
+export_int8: Callable[..., Saved] = partial(export_onnx, int8=True)

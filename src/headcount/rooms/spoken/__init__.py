@@ -1,0 +1,19 @@
+"""Spoken: which cross heads of a Whisper tell when a word began."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.spoken.word_times import Clip, WordTimes, word_times
+
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "names": {
+        "Clip": "word_times:Clip",
+        "WordTimes": "word_times:WordTimes",
+        "word_times": "word_times:word_times",
+    }
+}
+
+open_door(__name__)
