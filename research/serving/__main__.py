@@ -29,6 +29,7 @@ CASES: dict[str, tuple[str, str | None, tuple[str, ...]]] = {
     "smollm2, even": ("smollm2", "even", ("vllm", "llama.cpp", "llama.cpp packed")),
     "smollm2, uneven": ("smollm2", UNEVEN, ("vllm", "llama.cpp", "llama.cpp packed")),
     "translator, uneven": ("translator", "enc.0.1,enc.3.2,dec.1.0-2,cross.5", ("onnx",)),
+    "t5-titles, uneven": ("t5-titles", "enc.0.1,dec.1.0-2,cross.2.4", ("onnx",)),
 }
 
 
@@ -67,14 +68,18 @@ def tried(work: Path, name: str) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="research.serving", description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--cases", nargs="+", default=[*CASES], choices=[*CASES])
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--speeds", nargs="*", default=["llama.cpp", "transformers"])
     parser.add_argument("--tokens", type=int, default=16)
     parser.add_argument("--out", type=Path, default=RESULTS / "serving.json")
     given = parser.parse_args()
     kept: dict[str, Any] = {"command": COMMAND, "tried": [], "speeds": []}
-    for name in CASES:
-        kept["tried"] += tried(given.work, name)
+    if given.out.exists():
+        kept |= json.loads(given.out.read_text(encoding="utf8"))
+    for name in given.cases:
+        others = [row for row in kept["tried"] if row["model"] != name]
+        kept["tried"] = [*others, *tried(given.work, name)]
         kept["provenance"] = provenance.collect() | {"command": COMMAND}
         given.out.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf8")
     folder = str(given.work)
@@ -86,7 +91,8 @@ def main() -> None:
             continue
         report = vars(serving_speed(engine, models, **how))
         rows = [row | {"model": row["model"].replace(f"{folder}/", "")} for row in report["rows"]]
-        kept["speeds"].append(report | {"rows": rows})
+        others = [one for one in kept["speeds"] if one["engine"] != engine]
+        kept["speeds"] = [*others, report | {"rows": rows}]
         print(json.dumps(kept["speeds"][-1]), flush=True)
         given.out.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf8")
 

@@ -45,7 +45,7 @@ def as_ctranslate2(model: torch.nn.Module) -> dict[str, np.ndarray]:
         arrays[f"{stack}/position_encodings/encodings"] = state[f"{prefix}embed_positions.weight"]
         for what, own in (("weight", "gamma"), ("bias", "beta")):
             arrays[f"{stack}/layer_norm/{own}"] = state[f"{prefix}layer_norm.{what}"]
-        for layer in range(2):
+        for layer in range(3):
             for path, places in _LAYER_NAMES.items():
                 names = [f"{prefix}layers.{layer}.{place}" for place in places.split()]
                 if f"{names[0]}.weight" not in state:
@@ -63,8 +63,9 @@ def as_ctranslate2(model: torch.nn.Module) -> dict[str, np.ndarray]:
 
 
 def test_whisper_comes_back_from_ctranslate2(tmp_path: Path) -> None:
-    model = TINY["whisper"](d_model=64, encoder_attention_heads=1, decoder_attention_heads=1,
-                            encoder_ffn_dim=256, decoder_ffn_dim=256).eval()  # fmt: skip
+    wide = {"vocab_size": 51864, "d_model": 64, "encoder_ffn_dim": 256, "decoder_ffn_dim": 256}
+    heads = {"encoder_attention_heads": 1, "decoder_attention_heads": 1}
+    model = TINY["whisper"](**wide, **heads).eval()
     data = ctranslate2_of(as_ctranslate2(model))
     weights = whisper_weights(read_ctranslate2(io.BytesIO(data)))
     state = {name: value for name, value in model.state_dict().items() if name != "proj_out.weight"}

@@ -86,7 +86,9 @@ class WordTimes:
         """
         places = _places(self.subject)
         chosen = sorted([*places[head]] for head in (heads or self.best))
-        self.subject.inner.generation_config.alignment_heads = chosen
+        settings: Any = self.subject.inner.generation_config
+        settings.alignment_heads = chosen
+        settings._from_model_config = False  # else it is not read again
         return chosen
 
 
