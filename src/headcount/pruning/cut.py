@@ -185,7 +185,7 @@ def cut(model: nn.Module, keeps: list[Keep], sites: tuple[Site, ...]) -> None:
 
 def _move_named_heads(model: Any, keeps: list[Keep]) -> None:
     """Heads that a generation config names by place (Whisper's word times) get new numbers."""
-    settings = getattr(model, "generation_config", None)
+    settings: Any = getattr(model, "generation_config", None)
     named = getattr(settings, "alignment_heads", None)
     if not named:
         return

@@ -430,7 +430,7 @@ def answered_by(subject: Subject, folder: Path, runtime: Any) -> Iterator[None]:
 
     def run(file: str, given: Mapping[str, Any]) -> tuple[str, Tensor]:
         session = sessions[file]
-        named = {}
+        named: dict[str, Any] = {}
         for one in session.get_inputs():
             if one.name.startswith("past_key_values"):  # nothing was read before
                 shape = [len(next(iter(named.values()))), one.shape[1], 0, one.shape[3]]

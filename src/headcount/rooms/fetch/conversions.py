@@ -296,6 +296,7 @@ def finish_t5(folder: Path, fetch: Callable[[str], Path]) -> None:
         "pad_token_id": 0,
         "eos_token_id": 1,
     }
-    tokenizer = {"tokenizer_class": "T5Tokenizer", "eos_token": "</s>", "pad_token": "<pad>"}
-    tokenizer |= {"unk_token": "<unk>", "extra_ids": 100, "model_max_length": 512}
+    tokenizer: dict[str, Any] = {"tokenizer_class": "T5Tokenizer", "pad_token": "<pad>"}
+    tokenizer |= {"eos_token": "</s>", "unk_token": "<unk>"}
+    tokenizer |= {"extra_ids": 100, "model_max_length": 512}
     _write(folder, weights, config=config, tokenizer_config=tokenizer)

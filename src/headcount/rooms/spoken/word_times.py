@@ -68,12 +68,16 @@ class WordTimes:
     @property
     def best(self) -> list[Head]:
         """As many of the best heads as have the smallest error together."""
-        count = int(self.together.loc[self.together["error"].idxmin(), "count"])
-        named = self.heads[["stack", "layer", "head"]].head(count)
+        named = self.heads[["stack", "layer", "head"]].head(int(self._least["count"]))
         return [Head(*row) for row in named.itertuples(index=False)]
 
+    @property
+    def _least(self) -> dict[Any, Any]:
+        """The row of `together` with the smallest error."""
+        return min(self.together.to_dict("records"), key=lambda row: row["error"])
+
     def __repr__(self) -> str:
-        at = self.together.loc[self.together["error"].idxmin()]
+        at = self._least
         return (
             f"WordTimes({self.subject.name}: {len(self.best)} heads, {1000 * at['error']:.0f} ms "
             f"off on {self.words:,} words)"
