@@ -24,7 +24,7 @@ import headcount as hc
 from headcount.bundle import sample
 from headcount.records import Head, provenance
 from headcount.rooms.spoken import Clip, word_times
-from headcount.rooms.spoken.word_times import errors_of
+from headcount.rooms.spoken.timing import errors_of
 from research import RESULTS
 
 COMMAND = "python -m research.spoken --clips DIR"

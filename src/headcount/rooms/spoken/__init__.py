@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.rooms.spoken.word_times import Clip, WordTimes, word_times
+    from headcount.rooms.spoken.timing import Clip, WordTimes, word_times
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "names": {
-        "Clip": "word_times:Clip",
-        "WordTimes": "word_times:WordTimes",
-        "word_times": "word_times:word_times",
+        "Clip": "timing:Clip",
+        "WordTimes": "timing:WordTimes",
+        "word_times": "timing:word_times",
     }
 }
 

@@ -14,7 +14,7 @@ import headcount as hc
 from headcount.errors import UsageError
 from headcount.models import Subject, load
 from headcount.pruning import prune
-from headcount.rooms.spoken.word_times import RATE, Clip, errors_of, token_starts, word_times
+from headcount.rooms.spoken.timing import RATE, Clip, errors_of, token_starts, word_times
 
 
 def test_the_cheapest_path_follows_a_staircase() -> None:
