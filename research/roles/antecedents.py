@@ -24,9 +24,9 @@ from headcount.records import Column
 from headcount.rooms.coreference.tally import (
     BASELINES,
     DIRECTION,
+    BatchChoices,
     Choice,
     CoreferenceTally,
-    MentionTargets,
     before,
     mentions_of,
 )
@@ -48,7 +48,7 @@ class Antecedents(CoreferenceTally):
 
     column = Column("antecedents", meaning="Share of mentions whose antecedent a head finds.")
 
-    def choices(self, words: Words, units: Sequence[Unit], causal: bool) -> MentionTargets:
+    def choices(self, words: Words, units: Sequence[Unit], causal: bool) -> BatchChoices:
         """Every mention that has an antecedent in its row."""
         there = words.there.cpu().numpy()
         found = [
@@ -57,7 +57,7 @@ class Antecedents(CoreferenceTally):
             if sentence is not None and sentence.clusters
             for choice in _choices(row, sentence, there[row])
         ]
-        return MentionTargets.of(found, words, units, len(BASELINES))
+        return BatchChoices.of(found, words, units, len(BASELINES))
 
     def details(self) -> dict[str, pd.DataFrame]:
         """A row for each group and rule: the head of one half, judged on the other."""

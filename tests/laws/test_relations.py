@@ -11,7 +11,7 @@ import headcount as hc
 from headcount.bundle.sample import path
 from headcount.models.subject import Subject
 from headcount.rooms.relations.relations import DIRECTIONS, Relations
-from headcount.rooms.words.counts import RelationCounts, RelationTest
+from headcount.rooms.words.counts import HitsTest, RelationCounts
 from headcount.surveys.surveying import survey
 from headcount.text import Corpus, read_corpus
 
@@ -20,7 +20,7 @@ SAMPLE = read_corpus(path(), limit=40)
 
 
 def tally(subject: Subject, corpus: Corpus, size: int, convention: str = "headcount") -> Relations:
-    found = Relations(convention, test=RelationTest(interval="wilson"))
+    found = Relations(convention, test=HitsTest(draws=100))
     stacks = ["enc"] if "enc" in subject.anatomy.stacks else ["dec"]
     survey(
         subject,

@@ -13,7 +13,7 @@ import torch
 import headcount as hc
 from headcount.models.subject import Subject
 from headcount.rooms.relations.relations import CLARKS_OFFSETS, Relations, most_attended
-from headcount.rooms.words.counts import RelationTest
+from headcount.rooms.words.counts import HitsTest
 from headcount.surveys.surveying import survey
 from headcount.text import Sentence, Word
 from headcount.text.sentence import spaced
@@ -49,7 +49,7 @@ def test_what_every_word_of_a_sentence_points_to(rows: str) -> None:
 @pytest.mark.parametrize("size", [1, 16])
 @pytest.mark.parametrize("convention", ROWS)
 def test_accuracies_of_heads_and_offsets(minilm: Subject, convention: str, size: int) -> None:
-    tally = Relations(convention, test=RelationTest(interval="wilson"))
+    tally = Relations(convention, test=HitsTest(draws=100))
     corpus = [sentence(item) for item in ITEMS]
     survey(
         minilm,
@@ -72,7 +72,7 @@ def test_accuracies_of_heads_and_offsets(minilm: Subject, convention: str, size:
 
 @pytest.mark.real
 def test_the_frame_has_their_numbers_under_all(minilm: Subject) -> None:
-    tally = Relations("paper", test=RelationTest(interval="wilson"))
+    tally = Relations("paper", test=HitsTest(draws=100))
     table = survey(
         minilm, [sentence(item) for item in ITEMS], columns=["confidence"], tallies=[tally]
     )

@@ -73,7 +73,7 @@ def test_wrong_input_is_named() -> None:
     with pytest.raises(StatsError, match="no kind of agreement 'tau'; choose one of spearman"):
         rank_agreement(ONE, TWO, "tau")
     with pytest.raises(StatsError, match="seed is '1'"):
-        rank_agreement(ONE, np.ones(72), seed="1")
+        rank_agreement(ONE, TWO, seed="1")
     with pytest.raises(StatsError, match="confidence is 2"):
         rank_agreement(ONE, TWO, confidence=2)
 

@@ -28,8 +28,6 @@ from headcount.tasks.comparison import (
     called,
     choose_metric,
     compare_outcomes,
-    redraw_difference,
-    redraw_interval,
 )
 from headcount.tasks.task import ACCURACY, LOSS, Outcome
 from headcount.tasks.translations import bleu_metric
@@ -204,14 +202,14 @@ def test_it_is_the_bootstrap_of_statistics_where_both_can_be_had() -> None:
     rng = np.random.default_rng(0)
     ours, theirs = rng.normal(1, 1, (50, 1)), rng.normal(0.8, 1, (50, 1))
     one = np.ones((50, 1))
-    found = redraw_interval(MEAN, ours, 400, 0.9, 5)
+    redrawn = {"statistic": None, "redrawn": MEAN.drawn}
+    found = bootstrap_interval(ours, **redrawn, draws=400, confidence=0.9, seed=5)  # type: ignore[arg-type]
     sums = np.hstack([ours, one]), np.hstack([theirs, one])
     usual = bootstrap_interval(sums[0], mean_of_sums, draws=400, confidence=0.9, seed=5)
     assert found == pytest.approx(usual)
-    difference = redraw_difference(
-        *(MEAN, [ours], theirs),
-        **{"draws": 400, "confidence": 0.9, "correction": "holm", "level": 0.05, "seed": 5},  # type: ignore[arg-type]
-    )
+    difference = bootstrap_difference(
+        np.stack([ours], axis=1), theirs, **redrawn, draws=400, confidence=0.9, seed=5
+    )  # type: ignore[arg-type]
     expected = bootstrap_difference(*sums, mean_of_sums, draws=400, confidence=0.9, seed=5)
     assert [column[0] for column in difference] == pytest.approx(list(expected))
 
@@ -224,7 +222,7 @@ def test_the_interval_holds_the_quantiles_of_spearman_on_resamples() -> None:
         for weights in resample_weights(25, 200, 7)
         for one in weights
     ]
-    found = redraw_interval(SPEARMAN, rows, 200, 0.95, 7)
+    found = bootstrap_interval(rows, None, redrawn=SPEARMAN.drawn, draws=200, seed=7)
     assert [found.low, found.high] == pytest.approx(np.quantile(drawn, [0.025, 0.975]))
 
 

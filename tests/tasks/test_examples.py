@@ -20,7 +20,6 @@ from headcount.tasks.examples import (
     Labelled,
     content,
     pair,
-    read_each,
     read_texts,
     read_translations,
     sentence,
@@ -90,12 +89,13 @@ def test_a_score_is_read_as_a_number() -> None:
 
 def test_no_examples_are_an_error() -> None:
     with pytest.raises(InputError) as error:
-        read_each([], labelled, "classification", "(text, label)")
+        read_labelled([], "classification", Columns())
     assert str(error.value) == (
-        "There are no examples; tasks of the kind classification take a list of (text, label)."
+        "There are no examples; tasks of the kind classification take a list of (text, label) or "
+        "(text, text2, label)."
     )
     with pytest.raises(InputError, match="or the path of a file, not of the type int"):
-        read_each(3, labelled, "classification", "(text, label)")  # type: ignore[arg-type]
+        read_labelled(3, "classification", Columns())
 
 
 def test_content_does_not_know_the_line() -> None:
@@ -174,9 +174,9 @@ def test_pairs_may_have_named_columns(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("a\tb\nc\n", ", line 2 has 1 column where the first line has 2"),
-        ("a\tb\nc\t\n", ", line 2 has no target; fill it in or drop the line."),
-        ("a\tb\n \tc\n", ", line 2 has no source; fill it in or drop the line."),
-        ("", " is empty: it has no sentence."),
+        ("a\tb\nc\t\n", ", line 2 has no target; fill it in or drop the example."),
+        ("a\tb\n \tc\n", ", line 2 has no source; fill it in or drop the example."),
+        ("", " is empty: it has no examples."),
     ],
 )
 def test_what_is_wrong_with_a_pair_is_told_with_its_line(
@@ -218,10 +218,10 @@ def test_rows_with_names_are_read_by_the_names_that_are_given(given: Any) -> Non
         ("A dull film.", 0),
     ]
     with pytest.raises(
-        InputError, match=r"or .sentence1. for the text; there are review, stars; name one"
+        InputError, match="or sentence1 for the text; it has review, stars: name one with text="
     ):
         tasks.classification(given)
-    with pytest.raises(InputError, match="no column 'text' for the text; there are review, stars"):
+    with pytest.raises(InputError, match="Example 1 has no column 'text'; it has review, stars"):
         tasks.classification(given, text="text", label="stars")
     assert tasks.lm(given, text="review").examples[0].text == "A fine film."
 
@@ -239,7 +239,7 @@ def test_translations_as_data_sets_have_them() -> None:
         [{"english": "Rain.", "german": "Regen."}], source="english", target="german"
     )
     assert named.examples[0].target == "Regen."
-    with pytest.raises(InputError, match="no column 'source' for the source; there are a, b"):
+    with pytest.raises(InputError, match="no column source for the source; it has a, b"):
         tasks.translation([{"a": "Rain.", "b": "Regen."}])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -13,8 +12,8 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.text.lines import TextFile, suffix_of
-from headcount.text.sentence import Pair
-from headcount.text.tables import read_pairs, read_rows
+from headcount.text.sentence import Item, Pair
+from headcount.text.tables import cell_records, column_name, read_rows
 
 
 def write(path: Path, text: str) -> Path:
@@ -58,22 +57,13 @@ def test_packed_files_and_byte_order_marks_are_read(tmp_path: Path) -> None:
         assert read_rows(tmp_path / name).rows[0].cells == {"text": "ü", "label": "1"}
 
 
-def test_columns_are_found_by_name_number_or_usual_name(tmp_path: Path) -> None:
-    table = read_rows(write(tmp_path / "a.tsv", "sentence\tgrade\nx\t1\n"))
-    assert table.find(None, ("text", "sentence"), "text") == "sentence"
-    assert table.find("grade", (), "label") == "grade"
-    assert table.find(1, (), "label") == "grade"
+def test_columns_are_found_by_name_or_number() -> None:
+    assert column_name("grade", ("sentence", "grade"), "a.tsv") == "grade"
+    assert column_name(1, ("sentence", "grade"), "a.tsv") == "grade"
     with pytest.raises(InputError) as error:
-        table.find("sentense", (), "text")
+        column_name("sentense", ("sentence", "grade"), "a.tsv")
     assert str(error.value) == (
-        f"{table.name} has no column 'sentense' (closest: sentence); it has sentence, grade."
-    )
-    with pytest.raises(InputError) as error:
-        table.find(None, ("label", "score"), "label")
-    assert str(error.value) == (
-        f"{table.name} has no column label or score for the label; it has sentence, grade: "
-        "name one with label=COLUMN; where the first line is no header, say header=no and columns "
-        "by number (header=no,text=0,label=1)."
+        "a.tsv has no column 'sentense' (closest: sentence); it has sentence, grade."
     )
 
 
@@ -145,19 +135,26 @@ def test_missing_files_and_unknown_suffixes_are_told(tmp_path: Path) -> None:
     assert suffix_of("A.CSV.gz") == ".csv"
 
 
-# ---  -------------------------------------------------------------------------------------------
+# --- Pairs --------------------------------------------------------------------------------------
 
 
 def pairs(
-    text: str, columns: tuple[int, int] = (0, 1), skipped: Counter[str] | None = None
-) -> list[Pair]:
+    text: str,
+    columns: tuple[int | str, int | str] = (0, 1),
+    skipped: Counter[str] | None = None,
+    *,
+    header: bool = False,
+    commas: bool = False,
+) -> list[Item]:
     file = TextFile("p.tsv", lambda: io.BytesIO(text.encode()))
-    return list(read_pairs(file, Counter() if skipped is None else skipped, columns))
+    records = cell_records(file, header=header, commas=commas)
+    places = [records.find(column) for column in columns]
+    return list(records.items(places, Counter() if skipped is None else skipped))
 
 
-def refused(text: str, columns: tuple[int, int] = (0, 1)) -> str:
+def refused(text: str, columns: tuple[int | str, int | str] = (0, 1), **how: bool) -> str:
     with pytest.raises(InputError) as caught:
-        pairs(text, columns)
+        pairs(text, columns, **how)
     return str(caught.value)
 
 
@@ -171,11 +168,11 @@ def test_quotes_are_ordinary_characters() -> None:
     assert pairs('"Rain\t„Regen"\n') == [Pair('"Rain', '„Regen"')]
 
 
-def test_blank_lines_and_further_columns_are_counted() -> None:
+def test_what_is_not_read_is_counted() -> None:
     skipped: Counter[str] = Counter()
-    found = pairs("Rain.\tRegen.\tD\n\n \t \t \nSnow.\tSchnee.\tI\n", skipped=skipped)
-    assert found == [Pair("Rain.", "Regen."), Pair("Snow.", "Schnee.")]
-    assert skipped == {"blank lines": 2, "columns not read": 1}
+    found = pairs("Rain.\tRegen.\tD\n\n \t \t \nSnow.\t \tI\n", skipped=skipped)
+    assert found == [Pair("Rain.", "Regen.")]
+    assert +skipped == {"blank lines": 2, "columns not read": 1, "rows without text": 1}
 
 
 def test_other_columns_can_be_chosen() -> None:
@@ -184,11 +181,11 @@ def test_other_columns_can_be_chosen() -> None:
 
 
 def test_columns_that_are_not_there() -> None:
-    said = refused("Rain.\tRegen.\n", (1, 2))
-    assert said == (
-        "p.tsv has 2 columns, so columns 1 and 2 cannot both be read; they count from 0 to 1."
+    assert refused("Rain.\tRegen.\n", (1, 2)) == "p.tsv has no column '2'; it has 0, 1."
+    assert "has no column '-1'" in refused("Rain.\tRegen.\n", (-1, 0))
+    assert refused("Rain fell.\n") == (
+        "p.tsv has no column '1'; it has 0; a tab stands between the columns of a .tsv."
     )
-    assert "cannot both be read" in refused("Rain.\tRegen.\n", (-1, 0))
 
 
 def test_uneven_columns_name_file_and_line() -> None:
@@ -197,46 +194,21 @@ def test_uneven_columns_name_file_and_line() -> None:
         "give every line the same number of tabs."
     )
     assert "p.tsv, line 2 has 1 column where" in refused("a\tb\na\n")
-
-
-@pytest.mark.parametrize(
-    ("text", "side"),
-    [("a\tb\na\t\n", "target"), ("a\tb\n\tb\n", "source"), ("a\tb\na\t \n", "target")],
-)
-def test_a_missing_side_names_file_and_line(text: str, side: str) -> None:
-    assert refused(text) == f"p.tsv, line 2 has no {side}; fill it in or drop the line."
-
-
-def test_no_tab_at_all() -> None:
-    said = refused("Rain fell.\n")
-    assert re.match(r"p\.tsv, line 1 has no tab; a pair file has source and target", said)
+    assert "the same number of commas" in refused("a,b\na,b,c\n", commas=True)
 
 
 def test_a_header_names_the_columns() -> None:
     skipped: Counter[str] = Counter()
-    file = TextFile("p.tsv", lambda: io.BytesIO(b"id\ten\tde\n1\tRain.\tRegen.\n"))
-    assert list(read_pairs(file, skipped, ("en", "de"))) == [Pair("Rain.", "Regen.")]
+    text = "id\ten\tde\n1\tRain.\tRegen.\n"
+    assert pairs(text, ("en", "de"), skipped, header=True) == [Pair("Rain.", "Regen.")]
     assert skipped == {"columns not read": 1, "header lines": 1}
-    assert list(read_pairs(file, Counter(), (1, 2), header=True)) == [Pair("Rain.", "Regen.")]
-    with pytest.raises(InputError) as caught:
-        list(read_pairs(file, Counter(), ("en", "fr")))
-    assert str(caught.value) == "p.tsv has no column 'fr'; it has id, en, de."
-    with pytest.raises(InputError, match=r"has no column 'dee' \(closest: de\)"):
-        list(read_pairs(file, Counter(), ("en", "dee")))
+    assert refused(text, ("en", "fr"), header=True) == (
+        "p.tsv has no column 'fr'; it has id, en, de."
+    )
 
 
 def test_commas_between_columns() -> None:
-    raw = b'en,de\n"Rain, snow.",Regen.\n\n"Two\nlines",Zwei\n'
-    file = TextFile("p.csv", lambda: io.BytesIO(raw))
-    found = list(read_pairs(file, Counter(), header=True, commas=True))
+    raw = 'en,de\n"Rain, snow.",Regen.\n\n"Two\nlines",Zwei\n'
+    found = pairs(raw, header=True, commas=True)
     assert found == [Pair("Rain, snow.", "Regen."), Pair("Two\nlines", "Zwei")]
     assert [pair.line for pair in found] == [2, 4]
-
-
-def test_one_column_between_commas_is_told() -> None:
-    file = TextFile("p.csv", lambda: io.BytesIO(b"Rain.\n"))
-    with pytest.raises(InputError, match=r"p\.csv, line 1 has no comma; a pair file has source"):
-        list(read_pairs(file, Counter(), commas=True))
-    file = TextFile("p.csv", lambda: io.BytesIO(b"a,b\na,b,c\n"))
-    with pytest.raises(InputError, match="give every line the same number of commas"):
-        list(read_pairs(file, Counter(), commas=True))

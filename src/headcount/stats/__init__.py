@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         adjust,
         benjamini_hochberg,
         check_resolution,
-        floor,
         holm,
     )
     from headcount.stats.paired import (
@@ -64,7 +63,6 @@ if TYPE_CHECKING:
         read_count,
         read_seed,
         read_share,
-        read_statistics,
         resample_weights,
     )
 

@@ -6,17 +6,14 @@ bootstrap draws several times.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from headcount.errors import StatsError
 from headcount.stats import sample as sampling
-from headcount.stats.bootstrap import quantiles
-
-if TYPE_CHECKING:
-    pass
+from headcount.stats.bootstrap import bootstrap_interval
 
 Kind = Literal["spearman", "kendall", "pearson"]
 CORRELATIONS: tuple[Kind, ...] = ("spearman", "kendall", "pearson")
@@ -60,15 +57,17 @@ def rank_agreement(
             "with the same heads in the same order."
         )
     sampling.read_choice(kind, "kind of agreement", CORRELATIONS)
-    draws, seed = sampling.read_count(draws, "draws"), sampling.read_seed(seed)
     note = why_none(one, two, ("first score", "second score"))
     if note:
         return Agreement(np.nan, np.nan, np.nan, len(one), note)
-    chunks = sampling.resample_weights(len(one), draws, seed)
-    drawn = np.concatenate([correlate_weighted(one, two, chunk, kind) for chunk in chunks])
-    tail = (1 - sampling.read_share(confidence, "confidence")) / 2
-    low, high = quantiles(np.sort(drawn)[:, None], np.array([[tail], [1 - tail]]))[:, 0]
-    value = correlate_weighted(one, two, np.ones((1, len(one))), kind)[0]
+    value, low, high = bootstrap_interval(
+        np.stack([one, two], axis=1),
+        None,
+        redrawn=lambda rows, weights: correlate_weighted(rows[:, 0], rows[:, 1], weights, kind),
+        draws=draws,
+        confidence=confidence,
+        seed=seed,
+    )
     return Agreement(float(value), float(low), float(high), len(one))
 
 

@@ -34,8 +34,9 @@ _HELD = 2**24
 
 def bootstrap_interval(
     statistics: npt.ArrayLike,
-    statistic: sampling.Statistic = sampling.ratio,
+    statistic: sampling.Statistic | None = sampling.ratio,
     *,
+    redrawn: sampling.Redrawn | None = None,
     draws: int = sampling.DRAWS,
     confidence: float = 0.95,
     seed: int = 0,
@@ -44,7 +45,7 @@ def bootstrap_interval(
 
     Efron & Tibshirani 1993, chapter 13 (percentiles). A sentence whose statistics are all zero has
     not seen that head; a head seen in fewer than two sentences has NaN ends. Draws in which the
-    score is undefined are left out.
+    score is undefined are left out. `redrawn` is a score that no sum gives, `statistic` then None.
 
     >>> hits_and_arcs = np.array([[3, 4], [2, 5], [4, 4], [1, 3]])
     >>> [round(float(number), 2) for number in bootstrap_interval(hits_and_arcs)]
@@ -54,7 +55,7 @@ def bootstrap_interval(
     sampling.check_statistic(statistic, array)
     draws, seed = sampling.read_count(draws, "draws"), sampling.read_seed(seed)
     tail = (1 - sampling.read_share(confidence, "confidence")) / 2
-    sample = sampling.Sample(_flat(array), statistic)
+    sample = sampling.Sample(_flat(array), statistic, redrawn)
     ends = [_ends(part, drawn, tail) for part, drawn in _resamples(sample, draws, seed)]
     return sampling.Interval(
         *_shaped(array.shape[1:-1], sample.value(), *np.concatenate(ends, axis=1))
@@ -64,8 +65,9 @@ def bootstrap_interval(
 def bootstrap_difference(
     statistics: npt.ArrayLike,
     baseline: npt.ArrayLike,
-    statistic: sampling.Statistic = sampling.ratio,
+    statistic: sampling.Statistic | None = sampling.ratio,
     *,
+    redrawn: sampling.Redrawn | None = None,
     draws: int = sampling.DRAWS,
     confidence: float = 0.95,
     alternative: Alternative = "two-sided",
@@ -93,7 +95,7 @@ def bootstrap_difference(
     tail = (1 - sampling.read_share(confidence, "confidence")) / 2
     sampling.read_choice(alternative, "alternative", ALTERNATIVES)
     contrast = sampling.Contrast(
-        sampling.Sample(_flat(ours), statistic), sampling.Sample(_flat(theirs), statistic)
+        *(sampling.Sample(_flat(one), statistic, redrawn) for one in (ours, theirs))
     )
     value = contrast.value()
     tests = int(np.count_nonzero(~np.isnan(value) & (contrast.seen() >= 2)))

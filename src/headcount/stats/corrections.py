@@ -130,7 +130,13 @@ def holm(p: npt.ArrayLike, axis: int | None = None) -> Floats:
     >>> holm([0.01, 0.04, np.nan, 0.03])
     array([0.03, 0.06,  nan, 0.06])
     """
-    return _in_order(p, axis, _holm_sorted)
+
+    def stepped_down(p: Floats, tests: Counts) -> Floats:
+        """Each p times the tests left, never below the one before."""
+        left = tests - np.arange(p.shape[-1])
+        return np.maximum.accumulate(p * np.maximum(left, 0), axis=-1)
+
+    return _in_order(p, axis, stepped_down)
 
 
 def benjamini_hochberg(p: npt.ArrayLike, axis: int | None = None) -> Floats:
@@ -141,19 +147,13 @@ def benjamini_hochberg(p: npt.ArrayLike, axis: int | None = None) -> Floats:
     >>> benjamini_hochberg([0.01, 0.04, np.nan, 0.03])
     array([0.03, 0.04,  nan, 0.04])
     """
-    return _in_order(p, axis, _bh_sorted)
 
+    def stepped_up(p: Floats, tests: Counts) -> Floats:
+        """Each p times tests / rank, never above the one after (`fmin` passes over NaN)."""
+        scaled = p * tests / np.arange(1, p.shape[-1] + 1)
+        return np.fmin.accumulate(scaled[..., ::-1], axis=-1)[..., ::-1]
 
-def _holm_sorted(p: Floats, tests: Counts) -> Floats:
-    """Step down: each p times the tests left, never below the one before."""
-    left = tests - np.arange(p.shape[-1])
-    return np.maximum.accumulate(p * np.maximum(left, 0), axis=-1)
-
-
-def _bh_sorted(p: Floats, tests: Counts) -> Floats:
-    """Step up: each p times tests / rank, never above the one after (`fmin` passes over NaN)."""
-    scaled = p * tests / np.arange(1, p.shape[-1] + 1)
-    return np.fmin.accumulate(scaled[..., ::-1], axis=-1)[..., ::-1]
+    return _in_order(p, axis, stepped_up)
 
 
 def _in_order(

@@ -7,7 +7,7 @@ A system is an array of sufficient statistics ``[sentence, head, statistic]``; i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -151,6 +151,9 @@ def read_choice(value: str, name: str, allowed: Iterable[str]) -> str:
 # Any function of that shape will do; these are the ones every part of the toolkit needs.
 
 Statistic = Callable[[Floats], Floats]
+#: A score that no sum gives: of statistics ``[sentence, statistic]``, each sentence drawn so many
+#: times, ``[draw, sentence]`` to ``[draw]``.
+Redrawn = Callable[[Floats, Floats], Floats]
 
 
 def ratio(sums: Floats) -> Floats:
@@ -195,7 +198,7 @@ def bleu(sums: Floats) -> Floats:
     return np.where(seen, score, 0.0)[()]
 
 
-def check_statistic(statistic: Statistic, statistics: Floats) -> None:
+def check_statistic(statistic: Statistic | None, statistics: Floats) -> None:
     """Try the function on each sentence alone: what is wrong shows before the draws.
 
     >>> check_statistic(lambda sums: sums.sum(), np.ones((5, 3, 2)))
@@ -203,7 +206,7 @@ def check_statistic(statistic: Statistic, statistics: Floats) -> None:
     headcount.errors.StatsError: The statistic turns sums of shape (5, 3, 2) into (); it must drop
     the last axis and keep the others: (5, 3).
     """
-    shape = np.shape(statistic(statistics))
+    shape = statistics.shape[:-1] if statistic is None else np.shape(statistic(statistics))
     if shape != statistics.shape[:-1]:
         raise StatsError(
             f"The statistic turns sums of shape {statistics.shape} into {shape}; it must drop the "
@@ -275,7 +278,8 @@ class Sample:
     """One system: statistics ``[sentence, head, statistic]`` and the score of their sum."""
 
     statistics: Floats
-    statistic: Statistic
+    statistic: Statistic | None
+    redrawn: Redrawn | None = None
 
     @property
     def sentences(self) -> int:
@@ -289,6 +293,8 @@ class Sample:
 
     def value(self) -> Floats:
         """The scores on the sentences as they are, ``[head]``."""
+        if self.statistic is None:
+            return self.resampled(np.ones((1, self.sentences)))[0]
         return self.statistic(self.statistics.sum(axis=0))
 
     def present(self) -> npt.NDArray[np.bool_]:
@@ -303,10 +309,14 @@ class Sample:
         """The same for some of the heads; one system for all heads goes along whole."""
         if self.statistics.shape[1] == 1:
             return self
-        return Sample(self.statistics[:, block], self.statistic)
+        return replace(self, statistics=self.statistics[:, block])
 
     def resampled(self, weights: Floats) -> Floats:
         """The scores with sentences weighted, ``[draw, head]``."""
+        if self.statistic is None:
+            assert self.redrawn is not None  # or there would be no way to score
+            systems = np.moveaxis(self.statistics, 1, 0)
+            return np.stack([self.redrawn(one, weights) for one in systems], axis=1)
         sums = weights @ self.statistics.reshape(self.sentences, -1)
         return self.statistic(sums.reshape(len(weights), *self.statistics.shape[1:]))
 

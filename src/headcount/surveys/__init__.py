@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from headcount.surveys.tally import (
         BatchCache,
         Reading,
+        Sums,
         SumsTally,
         Tally,
         TallyPlan,

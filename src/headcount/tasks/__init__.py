@@ -21,18 +21,15 @@ if TYPE_CHECKING:
     from headcount.tasks.comparison import compare_outcomes as compare
     from headcount.tasks.custom_tasks import Custom, custom
     from headcount.tasks.examples import (
-        IN_HAND,
         TEXT,
         Column,
         FoundExamples,
         Label,
         Labelled,
-        column_value,
+        Part,
         must_be_text,
         parts_of,
-        read_each,
-        read_each_row,
-        rows_in_hand,
+        read_examples,
     )
     from headcount.tasks.language import (
         LanguageModelling,

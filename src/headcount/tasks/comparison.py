@@ -58,6 +58,10 @@ class Metric:
             return float(self.statistic(statistics.sum(axis=0)))
         return float(self.resample(statistics, np.ones((1, len(statistics))))[0])
 
+    def draws(self, asked: int) -> int:
+        """How many draws a bootstrap has where so many are asked for."""
+        return asked if self.most_draws is None else min(asked, self.most_draws)
+
     def scores(self, statistics: stats.Floats) -> stats.Floats:
         """What each example scores, ``[example]``."""
         each = self.each or self.statistic
@@ -176,75 +180,6 @@ def choose_metric(kind: str, name: str, known: Mapping[str, M]) -> M:
     return known[name]
 
 
-# --- The bootstrap for metrics that no sum of statistics gives ----------------------------------
-
-
-def redraw_interval(
-    metric: Metric, statistics: stats.Floats, draws: int, confidence: float, seed: int
-) -> stats.Interval:
-    """A metric's percentile interval; draws in which it is undefined are left out."""
-    rows = stats.read_statistics(statistics)
-    value = np.array([metric.value(rows)])
-    drawn = _drawn(metric, [rows], _most(metric, draws), seed)
-    low, high = _ends(value, drawn, confidence)
-    return stats.Interval(value[0], low[0], high[0])
-
-
-def redraw_difference(
-    metric: Metric,
-    systems: Sequence[stats.Floats],
-    baseline: stats.Floats,
-    *,
-    draws: int,
-    confidence: float,
-    correction: stats.Correction,
-    level: float,
-    seed: int,
-) -> stats.PairedDifference:
-    """Paired differences from one baseline, each system on the same resamples: ``[system]``.
-
-    p as in `headcount.stats.bootstrap_difference`: the share of draws that lie as far from the
-    difference as the difference from 0.
-    """
-    draws = _most(metric, draws)
-    value = np.array([metric.value(rows) for rows in systems]) - metric.value(baseline)
-    tests = int(np.count_nonzero(~np.isnan(value)))
-    stats.check_resolution(
-        tests=max(tests, 1), draws=draws, sentences=len(baseline), level=level, method=correction
-    )
-    drawn = _drawn(metric, systems, draws, seed) - _drawn(metric, [baseline], draws, seed)
-    low, high = _ends(value, drawn, confidence)
-    nearer = np.abs(drawn - value) < np.abs(value) - 1e-12
-    p = (np.count_nonzero(~nearer, axis=0) + 1) / (len(drawn) + 1)
-    p = np.where(np.isnan(value), np.nan, np.maximum(p, stats.floor(len(baseline), "two-sided")))
-    return stats.PairedDifference(value, low, high, p, stats.adjust(p, correction))
-
-
-def _most(metric: Metric, draws: int) -> int:
-    return draws if metric.most_draws is None else min(draws, metric.most_draws)
-
-
-def _drawn(metric: Metric, systems: Sequence[stats.Floats], draws: int, seed: int) -> stats.Floats:
-    """The metric of each system on each resample, ``[draw, system]``."""
-    draws, seed = stats.read_count(draws, "draws"), stats.read_seed(seed)
-    examples = len(systems[0])
-    chunks = [
-        [metric.resample(rows, weights) for rows in systems]
-        for weights in stats.resample_weights(examples, draws, seed)
-    ]
-    return np.concatenate([np.stack(chunk, axis=1) for chunk in chunks])
-
-
-def _ends(
-    value: stats.Floats, drawn: stats.Floats, confidence: float
-) -> tuple[stats.Floats, stats.Floats]:
-    tail = (1 - stats.read_share(confidence, "confidence")) / 2
-    shares = np.repeat([[tail], [1 - tail]], len(value), axis=1)
-    ends = stats.quantiles(np.sort(drawn, axis=0), shares)
-    low, high = np.where(np.isnan(value), np.nan, ends)
-    return low, high
-
-
 # --- Two outcomes of one task compared, or many with one baseline -------------------------------
 
 #: What may differ between two outcomes that are compared: how the model was made to speak.
@@ -290,25 +225,19 @@ def compare_outcomes(
     for outcome in outcomes:
         _check_same(outcome, baseline)
     metric, counted = baseline.metric, baseline.statistics
-    systems = [outcome.statistics for outcome in outcomes]
+    systems = np.stack([outcome.statistics for outcome in outcomes], axis=1)
     claim: dict[str, Any] = {"correction": correction, "level": level}
-    drawn: dict[str, Any] = claim | {"draws": draws, "seed": seed}
-    found: stats.PairedDifference
-    if metric.statistic is None:
-        found = redraw_difference(metric, systems, counted, confidence=confidence, **drawn)
-    else:
-        found = stats.bootstrap_difference(
-            np.stack(systems, axis=1), counted, metric.statistic, confidence=confidence, **drawn
-        )
+    drawn: dict[str, Any] = claim | {"draws": metric.draws(draws), "seed": seed}
+    found = stats.bootstrap_difference(
+        systems, counted, metric.statistic, redrawn=metric.drawn, confidence=confidence, **drawn
+    )
     tested: stats.PairedTest | stats.PairedDifference = found
     if metric.test == "mcnemar":
         right = np.stack([outcome.scores for outcome in outcomes], axis=1)
         tested = stats.mcnemar(right, baseline.scores, **claim)
     elif metric.test == "sign-flip":
         assert metric.statistic is not None  # a loss is a ratio of sums
-        tested = stats.sign_flip_scores(
-            np.stack(systems, axis=1), counted, metric.statistic, **drawn
-        )
+        tested = stats.sign_flip_scores(systems, counted, metric.statistic, **drawn)
     return Comparison(*found[:3], tested.p, tested.p_adjusted, metric.test)
 
 

@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from headcount.errors import InputError
-from headcount.text import (
-    Pair,
-    Sentence,
-    Table,
-    is_saved_dataset,
-    read_corpus,
-    read_rows,
-    suffix_of,
-    text_file,
-    texts_of,
-)
+from headcount.text import Pair, Sentence, column_name, read_corpus, read_rows, texts_of
 
 # --- Examples in hand ---------------------------------------------------------------------------
 
 Label = str | int | float
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,81 +49,6 @@ def content(example: Any) -> Any:
     return texts_of(example) if isinstance(example, Pair | Sentence) else example
 
 
-def read_each(
-    items: Iterable[Any], read: Callable[[Any, str], T], kind: str, shape: str
-) -> tuple[T, ...]:
-    """Read items in hand one by one; none at all is an error."""
-    items = rows_in_hand(items)
-    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
-        raise InputError(
-            f"Examples of the kind {kind} are a list of {shape}, or the path of a file, not of the "
-            f"type {type(items).__name__}."
-        )
-    found = tuple(read(item, example_name(number)) for number, item in enumerate(items))
-    if not found:
-        raise InputError(f"There are no examples; tasks of the kind {kind} take a list of {shape}.")
-    return found
-
-
-def rows_in_hand(items: Any) -> Any:
-    """Rows of a DataFrame or of a split of Hugging Face datasets as mappings; all else as it is.
-
-    >>> import pandas as pd
-    >>> rows_in_hand(pd.DataFrame({"text": ["A fine film."], "label": [1]}))
-    [{'text': 'A fine film.', 'label': 1}]
-    """
-    if isinstance(items, Mapping) and items and all(map(_is_split, items.values())):
-        raise InputError(
-            f"The examples are {len(items)} splits ({', '.join(map(str, items))}); give one of "
-            f"them, e.g. dataset['{next(iter(items))}']."
-        )
-    if hasattr(items, "columns") and hasattr(items, "to_dict"):
-        return items.to_dict("records")
-    return items
-
-
-def _is_split(one: Any) -> bool:
-    return hasattr(one, "column_names") or (hasattr(one, "columns") and hasattr(one, "to_dict"))
-
-
-def column_value(row: Mapping[Any, Any], asked: Column, usual: Sequence[str], what: str) -> Any:
-    """A value of a row by the given name, or by a usual one.
-
-    >>> column_value({"review": "Fine."}, "text", TEXT, "text")
-    Traceback (most recent call last):
-    headcount.errors.InputError: There is no column 'text' for the text; there are review.
-    """
-    names = usual if asked is None else (asked,)
-    for name in names:
-        if name in row:
-            return row[name]
-    wanted = f"'{asked}'" if asked is not None else " or ".join(f"'{name}'" for name in usual)
-    raise InputError(
-        f"There is no column {wanted} for the {what}; there are {', '.join(map(str, row))}"
-        f"{'.' if asked is not None else f'; name one with {what}=.'}"
-    )
-
-
-def pair(item: Any, where: str) -> Pair:
-    """A source with its target, from a (source, target) or a mapping."""
-    if isinstance(item, Mapping):
-        item = (item.get("source", ""), item.get("target", ""))
-    if not isinstance(item, Pair):
-        item = Pair(*parts_of(item, where, (2,), "(source, target)"))
-    for side, text in (("source", item.source), ("target", item.target)):
-        must_be_text(text, where, side)
-    return item
-
-
-def sentence(item: Any, where: str) -> Sentence:
-    """One text."""
-    if isinstance(item, Mapping):
-        item = item.get("text", "")
-    found = item if isinstance(item, Sentence) else Sentence(item)
-    must_be_text(found.text, where, "text")
-    return found
-
-
 def parts_of(item: Any, where: str, sizes: Sequence[int], shape: str) -> Sequence[Any]:
     """The parts of an example, of which there are as many as one of `sizes`."""
     if isinstance(item, str) or not isinstance(item, Sequence):
@@ -152,12 +66,31 @@ def must_be_text(text: Any, where: str, part: str) -> None:
         raise InputError(f"{where} has no {part}; fill it in or drop the example.")
 
 
+def pair(item: Any, where: str) -> Pair:
+    """A source with its target, from a (source, target) or a mapping."""
+    if isinstance(item, Mapping):
+        item = Pair(item.get("source", ""), item.get("target", ""), item.get("line"))
+    elif not isinstance(item, Pair):
+        item = Pair(*parts_of(item, where, (2,), "(source, target)"))
+    for side, text in (("source", item.source), ("target", item.target)):
+        must_be_text(text, where, side)
+    return item
+
+
+def sentence(item: Any, where: str) -> Sentence:
+    """One text."""
+    if isinstance(item, Mapping):
+        item = Sentence(item.get("text", ""), line=item.get("line"))
+    found = item if isinstance(item, Sentence) else Sentence(item)
+    must_be_text(found.text, where, "text")
+    return found
+
+
 # --- Examples of a task from wherever they are --------------------------------------------------
 
 #: Names that columns usually have.
 TEXT = ("text", "sentence", "text1", "sentence1")
 
-IN_HAND = "examples in hand"
 Column = str | int | None
 
 
@@ -168,11 +101,102 @@ class FoundExamples(NamedTuple):
     name: str
 
 
-def read_each_row(
-    table: Table, make: Callable[[Any], Any], read: Callable[[Any, str], T]
-) -> tuple[T, ...]:
-    """Examples made of the rows of a table; errors name the line."""
-    return tuple(read(make(row), f"{table.name}, line {row.line}") for row in table.rows)
+class Part(NamedTuple):
+    """Where a part of an example stands in a row: the column asked for, or one usually called so.
+
+    An optional part may be missing, unless its column was asked for.
+    """
+
+    asked: Column = None
+    usual: tuple[str, ...] = ()
+    optional: bool = False
+
+
+def read_examples(
+    source: Any,
+    read: Callable[[Any, str], Any],
+    parts: Mapping[str, Part],
+    kind: str,
+    shape: str,
+    *,
+    header: bool = True,
+    ragged: bool = False,
+) -> FoundExamples:
+    """The examples of a file or in hand; `read` takes what was given, or a row's parts by name.
+
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"review": ["A fine film."]})
+    >>> read_examples(rows, sentence, {"text": Part("review")}, "lm", "texts").examples[0].text
+    'A fine film.'
+    """
+    rows: list[tuple[Any, str, int | None]]
+    hint, name = "", "examples in hand"
+    if isinstance(source, str | Path):
+        table = read_rows(source, header=header, ragged=ragged)
+        rows = [(row.cells, f"{table.name}, line {row.line}", row.line) for row in table.rows]
+        hint = (
+            "; where the first line is no header, say header=no and columns by number "
+            "(header=no,text=0,label=1)"
+        )
+        name = table.name
+    else:
+        given = enumerate(_in_hand(source, kind, shape))
+        rows = [(item, example_name(number), None) for number, item in given]
+    found = []
+    for row, where, line in rows:
+        item = row
+        if isinstance(row, Mapping):
+            row = _translation_in(row)
+            item = {what: _value(row, part, what, where, hint) for what, part in parts.items()}
+            item["line"] = line
+        found.append(read(item, where))
+    return FoundExamples(tuple(found), name)
+
+
+def _in_hand(items: Any, kind: str, shape: str) -> list[Any]:
+    """Examples as a list: also the rows of a DataFrame, or of a split of a data set."""
+    splits = items.values() if isinstance(items, Mapping) else ()
+    if any(hasattr(one, name) for one in splits for name in ("column_names", "columns")):
+        raise InputError(
+            f"The examples are {len(items)} splits ({', '.join(map(str, items))}); give one of "
+            f"them, e.g. dataset['{next(iter(items))}']."
+        )
+    if hasattr(items, "columns") and hasattr(items, "to_dict"):
+        items = items.to_dict("records")
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+        raise InputError(
+            f"Examples of the kind {kind} are a list of {shape}, or the path of a file, not of the "
+            f"type {type(items).__name__}."
+        )
+    found = list(items)
+    if not found:
+        raise InputError(f"There are no examples; tasks of the kind {kind} take a list of {shape}.")
+    return found
+
+
+def _translation_in(row: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """The row, or the translation in it: ``{"translation": {"en": ..., "de": ...}}``.
+
+    >>> _translation_in({"translation": {"en": "Rain.", "de": "Regen."}})["source"]
+    'Rain.'
+    """
+    inner = row.get("translation")
+    if not isinstance(inner, Mapping):
+        return row
+    return dict(zip(("source", "target"), inner.values(), strict=False)) | dict(inner)
+
+
+def _value(row: Mapping[Any, Any], part: Part, what: str, where: str, hint: str) -> Any:
+    """One part of an example, by the column that was asked for, or by a usual one."""
+    if part.asked is not None:
+        return row[column_name(part.asked, [*map(str, row)], where)]
+    name = next((name for name in part.usual if name in row), None)
+    if name is None and not part.optional:
+        raise InputError(
+            f"{where} has no column {' or '.join(part.usual)} for the {what}; it has "
+            f"{', '.join(map(str, row))}: name one with {what}=COLUMN{hint}."
+        )
+    return None if name is None else row[name]
 
 
 def read_translations(
@@ -182,53 +206,15 @@ def read_translations(
 
     A .tsv has no header unless columns are named: its first two columns are source and target.
     """
-    if not isinstance(source, str | Path):
-        shape = "(source, target) pairs"
-        items = [_sides(item, columns) for item in _items(source)]
-        return FoundExamples(read_each(items or source, pair, "translation", shape), IN_HAND)
-    if not is_saved_dataset(source):
-        text_file(source)  # a missing file with an odd suffix is above all missing
-    numbered = all(column is None or str(column).isdecimal() for column in columns)
-    binary = Path(source).is_dir() or Path(source).suffix.lower() in (".arrow", ".parquet")
-    if numbered and not header and not binary and suffix_of(source) in (".tsv", ".txt"):
-        places = [usual if given is None else int(given) for usual, given in enumerate(columns)]
-        corpus = read_corpus(source, format="tsv", columns=(places[0], places[1]))
-        return FoundExamples(tuple(corpus), corpus.name)
-    table = read_rows(source, header=header is not False)
-    if "translation" in table.columns:
-        return read_translations([row.cells for row in table.rows], columns=columns)
-    first, other = (
-        table.find(column, (side,), side)
-        for column, side in zip(columns, ("source", "target"), strict=True)
-    )
-    rows = read_each_row(
-        table, lambda row: Pair(row.cells[first], row.cells[other], row.line), pair
-    )
-    return FoundExamples(rows, table.name)
-
-
-def _items(source: Any) -> list[Any]:
-    """Rows in hand as a list; empty for what is none, which whoever reads it tells."""
-    rows = rows_in_hand(source)
-    none = isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable)
-    return [] if none else list(rows)
-
-
-def _sides(item: Any, columns: tuple[Column, Column]) -> Any:
-    """The two sides of a row by their names; ``{"translation": {"en": ..., "de": ...}}``, too.
-
-    >>> _sides({"translation": {"en": "Rain.", "de": "Regen."}}, (None, None))
-    ('Rain.', 'Regen.')
-    """
-    if not isinstance(item, Mapping):
-        return item
-    inner = item.get("translation")
-    row = inner if isinstance(inner, Mapping) else item
-    if isinstance(inner, Mapping) and columns == (None, None) and len(row) == 2:
-        return tuple(row.values())
-    return tuple(
-        column_value(row, column, (side,), side)
-        for column, side in zip(columns, ("source", "target"), strict=True)
+    if header is None:
+        plain = isinstance(source, str | Path) and {".tsv", ".txt"} & {*Path(source).suffixes}
+        numbered = all(column is None or str(column).isdecimal() for column in columns)
+        header = not (plain and numbered)
+    if not header:
+        columns = (columns[0] or 0, 1 if columns[1] is None else columns[1])
+    parts = {side: Part(c, (side,)) for side, c in zip(("source", "target"), columns, strict=True)}
+    return read_examples(
+        source, pair, parts, "translation", "(source, target) pairs", header=header
     )
 
 
@@ -236,16 +222,8 @@ def read_texts(
     source: Any, *, kind: str, text: Column = None, header: bool = True
 ) -> FoundExamples:
     """Single texts: a line each in a .txt or .conllu, else the column of a file."""
-    if not isinstance(source, str | Path):
-        items = [
-            column_value(item, text, TEXT, "text") if isinstance(item, Mapping) else item
-            for item in _items(source)
-        ]
-        return FoundExamples(read_each(items or source, sentence, kind, "texts"), IN_HAND)
-    if text is None and not {".tsv", ".csv", ".jsonl", ".ndjson"} & {*Path(source).suffixes}:
+    tables = {".tsv", ".csv", ".jsonl", ".ndjson"}
+    if isinstance(source, str | Path) and text is None and not tables & {*Path(source).suffixes}:
         corpus = read_corpus(source)
         return FoundExamples(tuple(corpus), corpus.name)
-    table = read_rows(source, header=header)
-    column = table.find(text, TEXT, "text")
-    rows = read_each_row(table, lambda row: Sentence(row.cells[column], line=row.line), sentence)
-    return FoundExamples(rows, table.name)
+    return read_examples(source, sentence, {"text": Part(text, TEXT)}, kind, "texts", header=header)

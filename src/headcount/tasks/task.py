@@ -20,7 +20,7 @@ from headcount.errors import InputError, ModelError, UsageError
 from headcount.models import Subject, check_finite, eval_mode
 from headcount.records import old_keywords, working
 from headcount.stats import DRAWS, Floats, Interval, Statistic, bootstrap_interval, ratio
-from headcount.tasks.comparison import Comparison, Metric, compare_outcomes, redraw_interval
+from headcount.tasks.comparison import Comparison, Metric, compare_outcomes
 from headcount.tasks.examples import Labelled, content, example_name
 from headcount.text import Batch, Corpus, Encoded, Item, Long, Pair, Sentence, encode, intake_of
 
@@ -147,10 +147,13 @@ class Outcome:
 
     def interval(self, *, draws: int = DRAWS, confidence: float = 0.95, seed: int = 0) -> Interval:
         """The metric with its percentile interval, from resampled examples."""
-        if self.statistic is None:
-            return redraw_interval(self.metric, self.statistics, draws, confidence, seed)
         return bootstrap_interval(
-            self.statistics, self.statistic, draws=draws, confidence=confidence, seed=seed
+            self.statistics,
+            self.statistic,
+            redrawn=self.metric.drawn,
+            draws=self.metric.draws(draws),
+            confidence=confidence,
+            seed=seed,
         )
 
     def against(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -12,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics.helpers import extract_all_char_ngrams
 from torch import Tensor
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria
 
@@ -179,18 +179,19 @@ def sentence_bleu(counts: Floats) -> Floats:
 
     What sacreBLEU's sentence_bleu gives: zero matches smoothed (Chen & Cherry 2014, method 3).
 
-    >>> sentence_bleu(np.array(bleu_counts("a b c", "a b d"), dtype=float)).round(2)
-    np.float64(55.03)
+    >>> sentence_bleu(np.array([bleu_counts("a b c", "a b d")], dtype=float)).round(2)
+    array([55.03])
     """
-    length, reference = counts[..., 0], counts[..., 1]
-    matches, totals = counts[..., 2:6], counts[..., 6:10]
-    there = totals > 0
-    misses = np.cumsum((matches == 0) & there, axis=-1)
-    smoothed = np.where(matches == 0, 0.5**misses, matches)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        logs = np.where(there, np.log(smoothed / totals), 0.0).sum(axis=-1)
-        score = 100 * np.exp(logs / there.sum(axis=-1) + np.minimum(0.0, 1 - reference / length))
-    return np.where(np.any(matches > 0, axis=-1), score, 0.0)[()]
+    return np.array(
+        [
+            BLEU.compute_bleu(
+                *(matches.tolist(), totals.tolist(), int(lengths[0]), int(lengths[1])),
+                smooth_method="exp",
+                effective_order=True,
+            ).score
+            for lengths, matches, totals in (np.split(row, (2, 6)) for row in counts)
+        ]
+    )
 
 
 @lru_cache
@@ -232,10 +233,9 @@ def chrf_counts(hypothesis: str, reference: str) -> list[float]:
     >>> chrf_counts("abc", "ab d")[:6]
     [3, 3, 2, 2, 2, 1]
     """
-    ours, theirs = "".join(hypothesis.split()), "".join(reference.split())
     counts: list[float] = []
-    for order in range(1, ORDERS + 1):
-        mine, yours = _ngrams(ours, order), _ngrams(theirs, order)
+    both = (extract_all_char_ngrams(text, ORDERS) for text in (hypothesis, reference))
+    for mine, yours in zip(*both, strict=True):
         # An order that the reference is too short for is no mistake of the output.
         counts += [mine.total() if yours else 0, yours.total(), (mine & yours).total()]
     return counts
@@ -259,10 +259,6 @@ def chrf(sums: Floats) -> Floats:
         recall = np.where(there, matches / theirs, 0.0).sum(axis=-1) / orders
         score = 100 * (1 + _RECALL**2) * precision * recall / (_RECALL**2 * precision + recall)
     return np.where(precision + recall > 0, score, 0.0)[()]
-
-
-def _ngrams(text: str, order: int) -> Counter[str]:
-    return Counter(text[start : start + order] for start in range(len(text) - order + 1))
 
 
 # --- Translation --------------------------------------------------------------------------------

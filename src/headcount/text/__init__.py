@@ -7,6 +7,7 @@ from headcount.doors import open_door
 if TYPE_CHECKING:
     from headcount.text.batch import SIDES, Batch, Ready, Side, bare_side, is_ready, ready_batch
     from headcount.text.corpus import (
+        AS_USUAL,
         PASSAGE,
         Corpus,
         CorpusFormat,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
         texts_of,
     )
     from headcount.text.spans import EncodeReport, special_ids
-    from headcount.text.tables import Records, Table, is_number, read_rows
+    from headcount.text.tables import Records, column_name, is_number, read_rows
     from headcount.text.tokenize import Intake, RowTokenizer, chat_turns, intake_of, shift_of
     from headcount.text.words import Rows, Words, word_maps
 

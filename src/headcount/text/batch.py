@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
 
@@ -70,48 +71,30 @@ class Fit:
             report.empty += 1
             return []
         report.single += lengths[0] == 1
-        if not self._over(example.row, self.limit) and not self._over(
-            example.labels, self.label_limit
-        ):
+        limits = (self.limit, self.label_limit)
+        over = [
+            (row, limit)
+            for row, limit in zip(example.rows, limits, strict=False)
+            if limit is not None and len(row.ids) > limit
+        ]
+        if not over:
             return [example]
-        return self._fitted(example, name, report)
-
-    def _fitted(
-        self, example: EncodedExample, name: str, report: EncodeReport
-    ) -> list[EncodedExample]:
         if self.long == "error":
-            raise self._too_long(example, name)
+            row, limit = over[0]
+            raise InputError(
+                f"{name} has {len(row.ids)} tokens and the model takes {limit}; shorten it, or use "
+                "long='window' or long='truncate' (--reading long=)."
+            )
         if self.long == "truncate" or self.paired:
             report.truncated += 1
-            return [self._truncated(example)]
+            short = {id(row): shorten(row, limit) for row, limit in over}
+            row, *labels = (short.get(id(row), row) for row in example.rows)
+            return [replace(example, row=row, labels=labels[0] if labels else None)]
         assert self.limit is not None  # or the row would not be over it
         pieces = windows(example.row, self.limit)
         report.windowed += 1
         report.windows += len(pieces)
         return [replace(example, row=piece, window=number) for number, piece in enumerate(pieces)]
-
-    def _truncated(self, example: EncodedExample) -> EncodedExample:
-        return replace(
-            example,
-            row=self._short(example.row, self.limit),
-            labels=example.labels and self._short(example.labels, self.label_limit),
-        )
-
-    def _short(self, row: TokenRow, limit: int | None) -> TokenRow:
-        return shorten(row, limit) if limit is not None and self._over(row, limit) else row
-
-    def _over(self, row: TokenRow | None, limit: int | None) -> bool:
-        return row is not None and limit is not None and len(row.ids) > limit
-
-    def _too_long(self, example: EncodedExample, name: str) -> InputError:
-        row, limit = example.row, self.limit
-        if not self._over(row, limit):
-            assert example.labels is not None  # or nothing would be too long
-            row, limit = example.labels, self.label_limit
-        return InputError(
-            f"{name} has {len(row.ids)} tokens and the model takes {limit}; shorten it, or use "
-            "long='window' or long='truncate' (--reading long=)."
-        )
 
 
 # --- One text side of a batch: padded ids, and what stands at each place ------------------------
@@ -218,14 +201,14 @@ def side_of(
     first = np.zeros(len(ids), dtype=bool)
     first[np.cumsum(lengths) - lengths] = True
     punctuation, stops = vocabulary.flags(ids)
-    real = _real(lengths, left, max(width, lengths.max(initial=0)))
-
-    def padded(values: NDArray[np.bool_]) -> Tensor:
-        return spread(values, real, False)
-
+    places = np.arange(max(width, lengths.max(initial=0)))
+    real = places < lengths[:, None]
+    if left:
+        real = real[:, ::-1]
+    padded = partial(spread, real=real, fill=False)
     return Side(
         ids=spread(ids, real, pad_id),
-        real=torch.from_numpy(real),
+        real=torch.from_numpy(np.ascontiguousarray(real)),
         special=padded(special),
         separator=padded(special & np.isin(ids, separators) & ~first),
         punctuation=padded(punctuation & ~special),
@@ -255,13 +238,6 @@ def spread(values: NDArray[np.generic], real: NDArray[np.bool_], fill: int | boo
 
 def _flat(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
     return np.fromiter(chain.from_iterable(rows), dtype=np.int64)
-
-
-def _real(lengths: NDArray[np.int64], left: bool, width: int) -> NDArray[np.bool_]:
-    places = np.arange(width)
-    if left:
-        return places >= width - lengths[:, None]
-    return places < lengths[:, None]
 
 
 # --- A batch ------------------------------------------------------------------------------------
@@ -389,7 +365,9 @@ class Padder:
         self._step = step
         self._words = words
         self._separators = separator_ids(tokenizer)
-        self._pad_id = _pad_id(tokenizer, intake)
+        # Any id will do under the attention mask, but some models look at it.
+        known = (intake.pad_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
+        self._pad_id = int(next((n for n in known if n is not None and n >= 0), 0))
         self._source = vocabulary_of(tokenizer)
         self._target = vocabulary_of(tokenizer, target=True)
 
@@ -403,12 +381,18 @@ class Padder:
         labels = [example.labels for example in examples if example.labels is not None]
         told = None
         if labels:
-            sides["target"], told = self._decoder(labels, [each.label_words for each in examples])
-            inputs["decoder_input_ids"] = sides["target"].ids
-            inputs["decoder_attention_mask"] = sides["target"].real.long()
+            assert self._intake.shift is not None  # only an encoder-decoder has labels
+            started, known = _started(labels, self._intake.shift), [e.label_words for e in examples]
+            target = self._side(started, self._target, known, self._intake.target_limit)
+            sides["target"] = target
+            told = spread(_flat([row.ids for row in labels]), target.real.numpy(), _IGNORED)
+            inputs["decoder_input_ids"] = target.ids
+            inputs["decoder_attention_mask"] = target.real.long()
         elif self._intake.shift is not None:
             # The decoder must get something even where only the encoder is looked at.
-            inputs["decoder_input_ids"] = self._intake.shift(_first_tokens(rows))
+            inputs["decoder_input_ids"] = self._intake.shift(
+                torch.tensor([row.ids[:1] for row in rows])
+            )
         return Batch(
             inputs=inputs,
             sides=sides,
@@ -439,21 +423,11 @@ class Padder:
     def _inputs(self, rows: Sequence[TokenRow], side: Side) -> dict[str, Tensor]:
         inputs = {"input_ids": side.ids, "attention_mask": side.real.long()}
         if rows[0].types is not None and self._intake.accepts("token_type_ids"):
-            types = np.fromiter(chain.from_iterable(row.types or () for row in rows), np.int64)
+            types = _flat([row.types or () for row in rows])
             inputs["token_type_ids"] = spread(types, side.real.numpy(), 0)
         if self._left and self._intake.needs_positions:
             inputs["position_ids"] = token_positions(side.real)
         return inputs
-
-    def _decoder(
-        self, labels: Sequence[TokenRow], words: Sequence[Placed | None]
-    ) -> tuple[Side, Tensor]:
-        """The decoder's side, and its labels in the same places."""
-        assert self._intake.shift is not None  # only an encoder-decoder has labels
-        started = _started(labels, self._intake.shift)
-        side = self._side(started, self._target, words, self._intake.target_limit)
-        ids = np.fromiter(chain.from_iterable(row.ids for row in labels), np.int64)
-        return side, spread(ids, side.real.numpy(), _IGNORED)
 
 
 def token_positions(real: Tensor) -> Tensor:
@@ -473,29 +447,16 @@ def _started(labels: Sequence[TokenRow], shift: Shift) -> list[TokenRow]:
     width = max(len(row.ids) for row in labels)
     padded = torch.tensor([[*row.ids, *[_IGNORED] * (width - len(row.ids))] for row in labels])
     shifted = shift(padded).tolist()
-    return [_start(row, ids[: len(row.ids)]) for row, ids in zip(labels, shifted, strict=True)]
-
-
-def _start(labels: TokenRow, ids: list[int]) -> TokenRow:
-    if ids[1:] != list(labels.ids[:-1]):
-        raise ModelError(
-            "The model's own decoder input is not its labels moved by one place, so it is not "
-            "known which token stands where; pass ready inputs instead."
-        )
-    places = None if labels.places is None else [None, *labels.places[:-1]]
-    return TokenRow(ids, [1, *labels.special[:-1]], places=places)
-
-
-def _first_tokens(rows: Sequence[TokenRow]) -> Tensor:
-    return torch.tensor([row.ids[:1] for row in rows])
-
-
-def _pad_id(tokenizer: PreTrainedTokenizerBase, intake: Intake) -> int:
-    """An id to pad with; any will do under the attention mask, but some models look at it."""
-    for number in (intake.pad_id, tokenizer.pad_token_id, tokenizer.eos_token_id):
-        if number is not None and number >= 0:
-            return int(number)
-    return 0
+    rows = []
+    for row, ids in zip(labels, shifted, strict=True):
+        if ids[1 : len(row.ids)] != list(row.ids[:-1]):
+            raise ModelError(
+                "The model's own decoder input is not its labels moved by one place, so it is not "
+                "known which token stands where; pass ready inputs instead."
+            )
+        places = None if row.places is None else [None, *row.places[:-1]]
+        rows.append(TokenRow(ids[: len(row.ids)], [1, *row.special[:-1]], places=places))
+    return rows
 
 
 # --- Inputs that the caller prepared ------------------------------------------------------------

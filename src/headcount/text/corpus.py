@@ -23,9 +23,9 @@ from headcount.errors import Fault, InputError, UsageError
 from headcount.text.lines import (
     BINARY,
     FORMATS,
-    PACKINGS,
     TextFile,
     format_of,
+    inner_suffix,
     is_saved_dataset,
     json_value,
     text_file,
@@ -37,7 +37,6 @@ from headcount.text.tables import (
     cell_records,
     dataset_records,
     object_records,
-    read_pairs,
 )
 
 #: Words of a passage, as many as Clark et al. 2019 (section 4.3) cut documents to.
@@ -99,7 +98,12 @@ class Corpus:
         if count >= len(self):
             return self
         chosen = frozenset(random.Random(seed).sample(range(len(self)), count))
-        return Corpus(_picked(self._reader, chosen), self.name)
+
+        def picked(skipped: Counter[str]) -> Iterator[Item]:
+            items = enumerate(self._reader(skipped))
+            return (item for number, item in items if number in chosen)
+
+        return Corpus(picked, self.name)
 
     def _scan(self) -> tuple[int, str, bool, bool]:
         """Count, hash and kinds, in one pass that also finds every fault of the corpus."""
@@ -267,10 +271,6 @@ def _first(reader: Reader, count: int) -> Reader:
     return lambda skipped: islice(reader(skipped), min(count, sys.maxsize))
 
 
-def _picked(reader: Reader, chosen: frozenset[int]) -> Reader:
-    return lambda skipped: (item for number, item in enumerate(reader(skipped)) if number in chosen)
-
-
 def _check_limit(count: int) -> None:
     if count < 1:
         raise UsageError(f"The limit is {count}; it must be 1 or more.")
@@ -340,6 +340,9 @@ class ReadOptions:
     strict: bool = False
 
 
+AS_USUAL = ReadOptions()
+
+
 @dataclass(frozen=True)
 class CorpusFormat:
     """A format of annotated sentences that a room adds; seen by its keys or its header."""
@@ -395,13 +398,11 @@ def _files(source: str | Path) -> list[Path]:
             raise InputError(f"No file is called {source}; check the pattern, and quote it.")
     else:
         return []
-    files = [one for one in found if one.is_file() and not one.name.startswith(".")]
-    return [one for one in files if _is_known(one)]
-
-
-def _is_known(path: Path) -> bool:
-    inner = path.with_suffix("") if path.suffix.lower() in PACKINGS else path
-    return inner.suffix.lower() in FORMATS
+    return [
+        one
+        for one in found
+        if one.is_file() and not one.name.startswith(".") and inner_suffix(one) in FORMATS
+    ]
 
 
 def _table_reader(records: Records, how: ReadOptions) -> tuple[Reader, str]:
@@ -428,13 +429,10 @@ def _file_reader(file: TextFile, format: str, how: ReadOptions) -> Reader:
     if format == "txt":
         return lambda skipped: (Sentence(text, line=n) for n, text in file.filled(skipped))
     if format in ("tsv", "csv"):
-        commas = format == "csv"
-        if how.columns is not None:
-            header = commas if how.header is None else how.header
-            columns = how.columns
-            return lambda skipped: read_pairs(file, skipped, columns, header=header, commas=commas)
-        named = isinstance(how.column, str) and not how.column.isdecimal()
-        cells = cell_records(file, header=how.header, commas=commas, named=named)
+        asked = [how.column] if how.columns is None else [*how.columns]
+        by_name = any(isinstance(one, str) and not one.isdecimal() for one in asked)
+        header = True if by_name and how.header is None else how.header
+        cells = cell_records(file, header=header, commas=format == "csv")
         return _table_reader(cells, how)[0]
     return _table_reader(object_records(file, how.strict), how)[0]
 

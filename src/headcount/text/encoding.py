@@ -56,33 +56,6 @@ class BatchSize:
         )
 
 
-@dataclass(frozen=True)
-class EncodingPlan:
-    """How a corpus is encoded."""
-
-    kind: Kind
-    #: Whether the decoder of an encoder-decoder is fed the targets.
-    decoded: bool
-    intake: Intake
-    fit: Fit
-    size: BatchSize
-    chat: bool = False
-    markup: bool = False
-    padding_side: str = "right"
-    sort: bool = True
-    #: Whether the corpus' words are found among the tokens.
-    words: bool = False
-
-    def __post_init__(self) -> None:
-        if self.padding_side not in ("right", "left"):
-            raise UsageError(f"The padding side is '{self.padding_side}'; choose right or left.")
-
-    @property
-    def side(self) -> str:
-        """Which side an input row is."""
-        return "target" if self.kind == "decoder" else "source"
-
-
 def model_kind(stacks: Collection[str], intake: Intake) -> Kind:
     """What sort of model has these stacks and takes this in.
 
@@ -116,15 +89,6 @@ def check_corpus(corpus: Corpus, kind: Kind, decoded: bool) -> None:
             f"{corpus.name} holds pairs, which a decoder-only model cannot take; give one text a "
             "line (.txt)."
         )
-
-
-def check_chat(corpus: Corpus, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Refuse to make chat turns of pairs, or without a template."""
-    if corpus.paired:
-        raise UsageError(
-            f"{corpus.name} holds pairs, and a chat turn is one text; leave out chat=True (--chat)."
-        )
-    must_have_template(tokenizer)
 
 
 def finds_words(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, wanted: bool | None) -> bool:
@@ -210,13 +174,22 @@ def encode(
         )
     check_corpus(corpus, kind, decoded)
     if chat:
-        check_chat(corpus, tokenizer)
+        if corpus.paired:
+            raise UsageError(
+                f"{corpus.name} holds pairs, and a chat turn is one text; leave out chat=True "
+                "(--chat)."
+            )
+        must_have_template(tokenizer)
     paired = decoded or (kind == "encoder" and corpus.paired)
     fit = fit_for(kind, intake, max_length, long, paired)
     found = finds_words(corpus, tokenizer, words)
     size = batch_size if isinstance(batch_size, BatchSize) else BatchSize(rows=batch_size)
-    plan = EncodingPlan(kind, decoded, intake, fit, size, chat, markup, padding_side, sort, found)
-    return Encoded(corpus, tokenizer, plan)
+    if padding_side not in ("right", "left"):
+        raise UsageError(f"The padding side is '{padding_side}'; choose right or left.")
+    left = padding_side == "left"
+    return Encoded(
+        corpus, tokenizer, kind, decoded, intake, fit, size, chat, markup, left, sort, found
+    )
 
 
 @dataclass
@@ -225,21 +198,32 @@ class Encoded:
 
     corpus: Corpus
     tokenizer: PreTrainedTokenizerBase
-    plan: EncodingPlan
+    kind: Kind
+    #: Whether the decoder of an encoder-decoder is fed the targets.
+    decoded: bool
+    intake: Intake
+    fit: Fit
+    size: BatchSize
+    chat: bool = False
+    markup: bool = False
+    #: Whether the padding stands on the left.
+    left: bool = False
+    sort: bool = True
+    #: Whether the corpus' words are found among the tokens.
+    words: bool = False
     report: EncodeReport = field(default_factory=EncodeReport)
 
     def __iter__(self) -> Iterator[Batch]:
         self.report = report = EncodeReport()
-        left = self.plan.padding_side == "left"
         padder = Padder(
             self.tokenizer,
-            self.plan.intake,
-            left=left,
-            words=self.plan.words,
-            step=self.plan.size.step,
+            self.intake,
+            left=self.left,
+            words=self.words,
+            step=self.size.step,
         )
         for group in self._batched(self._examples(report)):
-            batch = padder.batch(group, self.plan.side)
+            batch = padder.batch(group, "target" if self.kind == "decoder" else "source")
             report.rows += len(batch)
             for name, side in batch.sides.items():
                 report.tokens[name] += int(side.real.sum())
@@ -248,7 +232,7 @@ class Encoded:
     def _batched(self, examples: Iterable[EncodedExample]) -> Iterator[list[EncodedExample]]:
         """Examples by batch: as many as one may have."""
         group: list[EncodedExample] = []
-        longest, size = 0, self.plan.size
+        longest, size = 0, self.size
         for example in examples:
             own = max(len(row.ids) for row in example.rows)
             longest = max(longest, own)
@@ -264,9 +248,9 @@ class Encoded:
 
     def _examples(self, report: EncodeReport) -> Iterator[EncodedExample]:
         """Fitted rows in the order in which they are batched."""
-        markup, places = self.plan.markup, self.plan.words
+        markup, places = self.markup, self.words
         tokenize = RowTokenizer(self.tokenizer, report, markup=markup, places=places)
-        pooled = min((self.plan.size.rows or _MOST) * _POOL, _MOST)
+        pooled = min((self.size.rows or _MOST) * _POOL, _MOST)
         for pool in _groups(self.corpus.numbered(), pooled):
             report.sentences += len(pool)
             rows = self._rows([item for _, item in pool], tokenize)
@@ -275,7 +259,7 @@ class Encoded:
                 for (index, item), (row, labels) in zip(pool, rows, strict=True)
                 for example in self._fitted(index, item, row, labels, report)
             ]
-            yield from sorted(fitted, key=_length) if self.plan.sort else fitted
+            yield from sorted(fitted, key=_length) if self.sort else fitted
 
     def _fitted(
         self, index: int, item: Item, row: TokenRow, labels: TokenRow | None, report: EncodeReport
@@ -286,10 +270,10 @@ class Encoded:
             index,
             row,
             labels,
-            words=Placed(first, row) if self.plan.words and first else None,
-            label_words=Placed(second, labels) if self.plan.words and second and labels else None,
+            words=Placed(first, row) if self.words and first else None,
+            label_words=Placed(second, labels) if self.words and second and labels else None,
         )
-        found = self.plan.fit(example, _name(index, item, self.corpus.name), report)
+        found = self.fit(example, _name(index, item, self.corpus.name), report)
         count_words(example.words, [each.row for each in found], report)
         labelled = [each.labels for each in found if each.labels is not None]
         count_words(example.label_words, labelled, report)
@@ -301,12 +285,12 @@ class Encoded:
         """Each item's input row, and its labels where there are any."""
         firsts = [item.source if isinstance(item, Pair) else item.text for item in items]
         seconds = [item.target for item in items if isinstance(item, Pair)]
-        if self.plan.chat:
+        if self.chat:
             rows = tokenize.chat_rows(firsts)
         else:
-            in_one = seconds if self.plan.kind == "encoder" and seconds else None
+            in_one = seconds if self.kind == "encoder" and seconds else None
             rows = tokenize.rows(firsts, in_one)
-        if not self.plan.decoded:
+        if not self.decoded:
             return [(row, None) for row in rows]
         return list(zip(rows, tokenize.rows(seconds, target=True), strict=True))
 

@@ -142,34 +142,6 @@ class TextFile:
         return text.removesuffix("\n").removesuffix("\r")
 
 
-#: Bytes of standard input, or of an unpacked file, that stay in memory; the rest goes to the disk.
-_IN_MEMORY = 8 << 20
-
-
-def _kept(stream: IO[bytes]) -> IO[bytes]:
-    """What a stream holds, to be read again: in memory while it is small."""
-    room = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
-    shutil.copyfileobj(stream, room)
-    return cast("IO[bytes]", room)
-
-
-class _Again(io.RawIOBase):
-    """A reader of kept bytes that leaves them there when it is closed."""
-
-    def __init__(self, kept: IO[bytes]) -> None:
-        self._kept, self._at = kept, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._kept.seek(self._at)
-        data = self._kept.read(len(buffer))
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
-
-
 def is_saved_dataset(path: str | Path) -> bool:
     """Whether a folder was written by `save_to_disk` of Hugging Face's datasets."""
     return os.path.isfile(Path(path, "dataset_info.json"))  # noqa: PTH113 - False for any bad name
@@ -178,15 +150,17 @@ def is_saved_dataset(path: str | Path) -> bool:
 def text_file(source: str | Path) -> TextFile:
     """The file at a path, or standard input for ``-``."""
     if str(source) == "-":
-        content = _kept(sys.stdin.buffer)
-        return TextFile("standard input", lambda: io.BufferedReader(_Again(content)))
+        kept = tempfile.NamedTemporaryFile()  # noqa: SIM115 - on the disk, to be read again
+        shutil.copyfileobj(sys.stdin.buffer, kept)
+        kept.flush()
+        return TextFile("standard input", lambda: Path(kept.name).open("rb"))
     path = Path(source)
     try:
         is_folder = path.is_dir()
     except OSError as error:  # a name that no file can have
         raise InputError(f"There is no file {str(path)[:120]}…: {error.strerror}.") from error
     if is_folder:
-        readable = [e.name for e in path.iterdir() if not FORMATS.keys().isdisjoint(_lower(e))]
+        readable = [one.name for one in path.iterdir() if inner_suffix(one) in FORMATS]
         hint = f", e.g. {path / min(readable)}" if readable else f" ({_listed(FORMATS)})"
         raise InputError(f"{path} is a folder; give one file{hint}.")
     if not path.exists():
@@ -201,13 +175,18 @@ def suffix_of(path: str | Path, known: Collection[str] = TABLES, hint: str = "")
     >>> suffix_of("dev.tsv.xz")
     '.tsv'
     """
-    path = Path(path)
-    inner = path.with_suffix("") if path.suffix.lower() in PACKINGS else path
-    if inner.suffix.lower() not in known:
+    suffix = inner_suffix(Path(path))
+    if suffix not in known:
         raise InputError(
-            f"{path} has the suffix '{inner.suffix}', which says nothing of its format; known are "
+            f"{path} has the suffix '{suffix}', which says nothing of its format; known are "
             f"{_listed(known)}{hint}."
         )
+    return suffix
+
+
+def inner_suffix(path: Path) -> str:
+    """What stands before the suffix of a packing, or the suffix itself, in small letters."""
+    inner = path.with_suffix("") if path.suffix.lower() in PACKINGS else path
     return inner.suffix.lower()
 
 
@@ -228,10 +207,6 @@ def format_of(source: str | Path, asked: str | None = None) -> str:
 
 def _listed(suffixes: Collection[str]) -> str:
     return f"{', '.join(suffixes)}, each also packed as {', '.join(PACKINGS)}"
-
-
-def _lower(path: Path) -> list[str]:
-    return [suffix.lower() for suffix in path.suffixes]
 
 
 def _nearest(path: Path) -> str:
@@ -257,15 +232,12 @@ def cells_of(file: TextFile, skipped: Counter[str], *, commas: bool = False) -> 
     >>> list(cells_of(TextFile("x.tsv", lambda: io.BytesIO(b'a\\tb "c"')), Counter()))
     [(1, ['a', 'b "c"'])]
     """
-    for number, cells in _comma_cells(file) if commas else _tab_cells(file):
+    tabs = ((number, line.split("\t")) for number, line in file.lines())
+    for number, cells in _comma_cells(file) if commas else tabs:
         if any(cell.strip() for cell in cells):
             yield number, cells
         else:
             skipped["blank lines"] += 1
-
-
-def _tab_cells(file: TextFile) -> Iterator[Cells]:
-    return ((number, line.split("\t")) for number, line in file.lines())
 
 
 def _comma_cells(file: TextFile) -> Iterator[Cells]:

@@ -172,7 +172,12 @@ def check_tree(words: Sequence[Word], where: str, skipped: Counter[str]) -> None
                 "sentences with a head out of range",
             )
     for number, word in enumerate(words, start=1):
-        if _circles(number, heads):
+        here = heads[number - 1]  # climb, and see whether that comes back
+        for _ in heads:
+            if not here or here == number:
+                break
+            here = heads[here - 1]
+        if here == number:
             raise Fault(
                 f"{where} has a cycle: word {number} ('{word.form}') hangs from itself by way of "
                 "its heads.",
@@ -190,16 +195,6 @@ def check_tree(words: Sequence[Word], where: str, skipped: Counter[str]) -> None
         )
     if len(given) < len(heads):
         skipped["words without a head"] += len(heads) - len(given)
-
-
-def _circles(number: int, heads: Sequence[int | None]) -> bool:
-    """Whether climbing from a word comes back to it."""
-    here = heads[number - 1]
-    for _ in heads:
-        if not here or here == number:
-            break
-        here = heads[here - 1]
-    return here == number
 
 
 # --- Clusters of mentions, checked against the words they are to point at -----------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import compress, groupby
@@ -142,7 +142,10 @@ def fast_places(found: BatchEncoding, number: int, second: int) -> list[Place]:
     """The places of one row of a fast tokenizer; `second` is where a second text begins."""
     shifts = {None: None, 0: 0, 1: second}
     ordered = zip(found["offset_mapping"][number], found.sequence_ids(number), strict=True)
-    return [_moved(place, shifts[text]) for place, text in ordered]
+    return [
+        None if (shift := shifts[text]) is None else (first + shift, last + shift)
+        for (first, last), text in ordered
+    ]
 
 
 def sentencepiece_rows(
@@ -205,15 +208,12 @@ def _whole(tokenizer: Any, text: str) -> Parts:
 
 def _around_added(tokenizer: Any, text: str) -> Parts:
     """The text cut where it holds words that were added to the vocabulary."""
+    added = {*tokenizer.get_added_vocab(), *tokenizer.all_special_tokens}
     return [
         part
         for cut in tokenizer.tokens_trie.split(text)
-        for part in ([(cut, True)] if cut in _added(tokenizer) else _whole(tokenizer, cut))
+        for part in ([(cut, True)] if cut in added else _whole(tokenizer, cut))
     ]
-
-
-def _added(tokenizer: Any) -> set[str]:
-    return {*tokenizer.get_added_vocab(), *tokenizer.all_special_tokens}
 
 
 def _read(
@@ -225,16 +225,14 @@ def _read(
     places: list[tuple[int, int]] = []
     for parts in texts:
         for part, alone in parts:
-            found = _alone(part) if alone else model.encode(part, return_type="offset_mapping")
+            found: Any = {"pieces": [part], "offsets": [(0, len(part))]}
+            if not alone:
+                found = model.encode(part, return_type="offset_mapping")
             pieces += found["pieces"]
             places += [(here + first, here + last) for first, last in found["offsets"]]
             here += len(part)
         here += 1
     return tokenizer.convert_tokens_to_ids(pieces) if pieces else [], places
-
-
-def _alone(part: str) -> dict[str, Any]:
-    return {"pieces": [part], "offsets": [(0, len(part))]}
 
 
 def _model(tokenizer: Any, target: bool) -> Any:
@@ -257,17 +255,16 @@ def _turned(tokenizer: Any, target: bool) -> Iterator[None]:
         getattr(tokenizer, "_switch_to_input_mode", lambda: None)()
 
 
-def _moved(place: tuple[int, int], shift: int | None) -> Place:
-    return None if shift is None else (place[0] + shift, place[1] + shift)
-
-
 # --- A tokenizer put back as it was after use ---------------------------------------------------
 
 
 @contextmanager
 def untouched(tokenizer: PreTrainedTokenizerBase) -> Iterator[None]:
     """Restore a tokenizer on any exit: truncation, padding, splitting, and its source mode."""
-    put_back = _backend_state(tokenizer) if tokenizer.is_fast else lambda: None
+    backend = tokenizer.backend_tokenizer if tokenizer.is_fast else None
+    if backend is not None:
+        truncation, padding = backend.truncation, backend.padding
+        splitting = backend.encode_special_tokens
     try:
         yield
     except BaseException:
@@ -275,21 +272,14 @@ def untouched(tokenizer: PreTrainedTokenizerBase) -> Iterator[None]:
         getattr(tokenizer, "_switch_to_input_mode", lambda: None)()
         raise
     finally:
-        put_back()
-
-
-def _backend_state(tokenizer: PreTrainedTokenizerBase) -> Callable[[], None]:
-    """What sets a fast tokenizer's backend to how it is now."""
-    backend = tokenizer.backend_tokenizer
-    truncation, padding = backend.truncation, backend.padding
-    splitting = backend.encode_special_tokens
-
-    def put_back() -> None:
-        backend.no_truncation() if truncation is None else backend.enable_truncation(**truncation)
-        backend.no_padding() if padding is None else backend.enable_padding(**padding)
-        backend.encode_special_tokens = splitting
-
-    return put_back
+        if backend is not None:
+            backend.no_truncation()
+            if truncation is not None:
+                backend.enable_truncation(**truncation)
+            backend.no_padding()
+            if padding is not None:
+                backend.enable_padding(**padding)
+            backend.encode_special_tokens = splitting
 
 
 # --- Special tokens -----------------------------------------------------------------------------
@@ -309,10 +299,8 @@ def special_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
 
 def separator_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
     """The separator's id: the tokenizer's own separator, else its end of sentence, else none."""
-    for number in (tokenizer.sep_token_id, tokenizer.eos_token_id):
-        if number is not None:
-            return (number,)
-    return ()
+    known = (tokenizer.sep_token_id, tokenizer.eos_token_id)
+    return tuple(number for number in known if number is not None)[:1]
 
 
 def lookalikes(row: TokenRow, specials: frozenset[int]) -> int:

@@ -1,7 +1,7 @@
 """Rows: tab-separated, comma-separated, a JSON object a line, Parquet, Arrow, or a dataset.
 
 One reader serves tables of examples with named columns (`read_rows`), corpora of any length
-(`Records`, `read_pairs`) and GAP's table. Between tabs quotes are ordinary characters; between
+(`Records`) and GAP's table. Between tabs quotes are ordinary characters; between
 commas they quote.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from headcount.text.lines import (
     cells_of,
     is_saved_dataset,
     json_value,
+    need,
     suffix_of,
     text_file,
 )
@@ -48,27 +49,6 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
 
-    def find(self, wanted: str | int | None, usual: Sequence[str], what: str) -> str:
-        """A column by name, by number from 0, or by one of its usual names."""
-        if wanted is not None:
-            known = {str(number): name for number, name in enumerate(self.columns)}
-            known |= {name: name for name in self.columns}
-            if str(wanted) not in known:
-                raise _no_column(str(wanted), self.columns, self.name)
-            return known[str(wanted)]
-        found = self.has(usual)
-        if found is None:
-            raise InputError(
-                f"{self.name} has no column {' or '.join(usual)} for the {what}; it has "
-                f"{', '.join(self.columns)}: name one with {what}=COLUMN; where the first line is "
-                "no header, say header=no and columns by number (header=no,text=0,label=1)."
-            )
-        return found
-
-    def has(self, names: Sequence[str]) -> str | None:
-        """The first of some names that is a column, if any is."""
-        return next((name for name in names if name in self.columns), None)
-
 
 def read_rows(path: str | Path, *, header: bool = True, ragged: bool = False) -> Table:
     """Read a file of rows; without a header its columns are called 0, 1, 2 and so on.
@@ -78,114 +58,39 @@ def read_rows(path: str | Path, *, header: bool = True, ragged: bool = False) ->
     dataset saved by Hugging Face's datasets are read too.
     """
     shards = sorted(Path(path).glob("*.arrow")) if is_saved_dataset(path) else [Path(path)]
+    name, parts = str(path), []
     if shards and {one.suffix.lower() for one in shards} <= {".arrow", ".parquet"}:
-        return _binary_table(str(path), shards)
-    file, suffix = text_file(path), suffix_of(path)
-    rows: Iterable[TableRow]
-    if suffix in (".jsonl", ".ndjson"):
-        rows = found = list(_objects(file))
-        columns = list(found[0].cells) if found else []
+        for shard in shards:
+            text_file(shard)  # one that is not there is told as any other
+            read = plugins.get("parts", "binary records")
+            parts.append(read(shard, FORMATS[shard.suffix.lower()]))
     else:
-        cells = _even(file, Counter(), suffix == ".csv", ragged)
-        first = next(cells, (1, []))
-        columns = first[1] if header else [str(number) for number in range(len(first[1]))]
-        if len(set(columns)) < len(columns):
-            raise InputError(
-                f"{file.name} names a column twice in its header: {', '.join(columns)}; if the "
-                "first line is an example, say header=no and name columns by number from 0."
-            )
-        if not header and columns:
-            cells = chain([first], cells)
-        rows = [TableRow(line, dict(zip(columns, each, strict=True))) for line, each in cells]
+        file, suffix = text_file(path), suffix_of(path)
+        name = file.name
+        if suffix in (".jsonl", ".ndjson"):
+            parts = [object_records(file, strict=True, even=True)]
+        else:
+            parts = [cell_records(file, header=header, commas=suffix == ".csv", ragged=ragged)]
+    columns = parts[0].columns
+    if len(set(columns)) < len(columns):
+        raise InputError(
+            f"{name} names a column twice in its header: {', '.join(columns)}; if the first line "
+            "is an example, say header=no and name columns by number from 0."
+        )
+    rows = tuple(
+        TableRow(line, dict(zip(part.columns, cells, strict=True)))
+        for part in parts
+        for line, cells in part.rows(Counter(), range(len(columns)))
+    )
     if not rows:
-        why = "has a header and no examples" if columns else "is empty: it has no examples"
-        raise InputError(f"{file.name} {why}.")
-    return Table(file.name, tuple(columns), tuple(rows))
+        named = parts[0].header and columns
+        why = "has a header and no examples" if named else "is empty: it has no examples"
+        raise InputError(f"{name} {why}.")
+    return Table(name, columns, rows)
 
-
-def _binary_table(name: str, files: Sequence[Path]) -> Table:
-    """The rows of Parquet files or Arrow streams that belong together."""
-    columns, rows = tuple[str, ...](), list[TableRow]()
-    for path in files:
-        text_file(path)  # one that is not there is told as any other
-        records = plugins.get("parts", "binary records")(path, FORMATS[path.suffix.lower()])
-        columns = records.columns
-        for _, cells in records.rows(Counter(), range(len(columns))):
-            rows.append(TableRow(len(rows) + 1, dict(zip(columns, cells, strict=True))))
-    if not rows:
-        raise InputError(f"{name} is empty: it has no examples.")
-    return Table(name, columns, tuple(rows))
-
-
-def _objects(file: TextFile) -> Iterator[TableRow]:
-    """The rows of JSON lines: objects with the keys that the first has."""
-    columns: list[str] = []
-    for number, line in file.filled(Counter()):
-        where = f"{file.name}, line {number}"
-        found = json_value(line, where)
-        if not isinstance(found, dict):
-            raise InputError(
-                f"{where} is a JSON {type(found).__name__}; give an object with named fields, e.g. "
-                '{"text": "...", "label": 1}.'
-            )
-        columns = columns or list(found)
-        missing = [name for name in columns if name not in found]
-        if missing:
-            raise InputError(
-                f"{where} has no '{missing[0]}', which the first line has; give every object the "
-                "same keys."
-            )
-        yield TableRow(number, found)
-
-
-# --- Pairs --------------------------------------------------------------------------------------
 
 #: Source and target, by number from 0 or by the header's names.
 Columns = tuple[int | str, int | str]
-
-
-def read_pairs(
-    file: TextFile,
-    skipped: Counter[str],
-    columns: Columns = (0, 1),
-    *,
-    header: bool = False,
-    commas: bool = False,
-) -> Iterator[Pair]:
-    """The pairs of a file, a line each; blank lines, a header and unread columns are counted."""
-    rows = _even(file, skipped, commas)
-    first = next(rows, None)
-    if first is None:
-        return
-    number, cells = first
-    if len(cells) < 2:
-        sign = _sign(commas)
-        raise InputError(
-            f"{file.name}, line {number} has no {sign}; a pair file has source and target on a "
-            f"line with a {sign} between them (one text a line belongs in a .txt file)."
-        )
-    for column in columns:
-        if isinstance(column, str) and column not in cells:
-            raise _no_column(column, cells, file.name)
-    places = [each if isinstance(each, int) else cells.index(each) for each in columns]
-    if max(places) >= len(cells) or min(places) < 0:
-        raise InputError(
-            f"{file.name} has {len(cells)} columns, so columns {places[0]} and {places[1]} cannot "
-            f"both be read; they count from 0 to {len(cells) - 1}."
-        )
-    skipped["columns not read"] += len(cells) - 2
-    if header or any(isinstance(column, str) for column in columns):
-        skipped["header lines"] += 1
-    else:
-        rows = chain([first], rows)
-    for number, cells in rows:
-        source, target = (cells[place] for place in places)
-        if not (source.strip() and target.strip()):
-            side = "target" if source.strip() else "source"
-            raise InputError(
-                f"{file.name}, line {number} has no {side}; fill it in or drop the line."
-            )
-        yield Pair(source, target, number)
 
 
 # --- Tables of any length as a corpus: which column is the text ---------------------------------
@@ -239,11 +144,7 @@ class Records:
 
     def find(self, column: str | int) -> int:
         """The place of a column, by its name or its number from 0."""
-        if str(column) in self.columns:
-            return self.columns.index(str(column))
-        if str(column).isdecimal() and int(column) < len(self.columns):
-            return int(column)
-        raise _no_column(str(column), self.columns, self.name)
+        return self.columns.index(column_name(column, self.columns, self.name))
 
     def text_places(self) -> list[int]:
         """One column of text, or two of a pair: known by name, or the only ones that hold text.
@@ -301,22 +202,41 @@ def _is_header(cells: Sequence[str], commas: bool) -> bool:
     return commas and short and words and len(set(names)) == len(names)
 
 
-def cell_records(file: TextFile, *, header: bool | None, commas: bool, named: bool) -> Records:
-    """A file of cells; its first line is a header if given, needed, or recognised."""
-    _, first = next(_even(file, Counter(), commas), (1, []))
-    if header is None:
-        header = named or _is_header(first, commas)
+def cell_records(
+    file: TextFile, *, header: bool | None, commas: bool, ragged: bool = False
+) -> Records:
+    """A file of cells; its first line is a header if that is said, or can be seen."""
+
+    def even(skipped: Counter[str]) -> Iterator[Cells]:
+        """The rows, each with as many cells as the first; a `ragged` one may have more."""
+        width = 0
+        for number, cells in cells_of(file, skipped, commas=commas):
+            width = width or len(cells)
+            if len(cells) < width or (len(cells) > width and not ragged):
+                count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
+                raise InputError(
+                    f"{file.name}, line {number} has {count} where the first line has {width}; "
+                    f"give every line the same number of {'commas' if commas else 'tabs'}."
+                )
+            yield number, cells[:width]
+
+    _, first = next(even(Counter()), (1, []))
+    named = _is_header(first, commas) if header is None else header
 
     def rows(skipped: Counter[str], places: Sequence[int]) -> Iterator[tuple[int, Sequence[Any]]]:
-        found = islice(_even(file, skipped, commas), 1 if header else 0, None)
+        found = islice(even(skipped), 1 if named else 0, None)
         return ((number, [cells[place] for place in places]) for number, cells in found)
 
-    columns = first if header else [str(number) for number in range(len(first))]
-    return Records(file.name, tuple(columns), rows, int(header), pairs_first=not commas)
+    columns = first if named else [str(number) for number in range(len(first))]
+    return Records(file.name, tuple(columns), rows, int(named), pairs_first=not commas)
 
 
-def object_records(file: TextFile, strict: bool = False) -> Records:
-    """JSON objects, a line each; the first has all columns, a line that is none is counted."""
+def object_records(file: TextFile, strict: bool = False, even: bool = False) -> Records:
+    """JSON objects, a line each; the first has all columns.
+
+    A line that is no object is counted, or with `strict` refused; with `even` one that lacks a
+    column, too.
+    """
     first = next((line for _, line in file.filled(Counter())), "{}")
     found = json_value(first, f"{file.name}, line 1")
     columns = tuple(found) if isinstance(found, dict) else ()
@@ -328,7 +248,19 @@ def object_records(file: TextFile, strict: bool = False) -> Records:
             try:
                 row = json_value(line, where)
                 if not isinstance(row, dict):
-                    raise Fault(f"{where} is no JSON object.", "lines that are no JSON object")
+                    raise Fault(
+                        f"{where} is a JSON {type(row).__name__}; give an object with named "
+                        'fields, e.g. {"text": "...", "label": 1}.',
+                        "lines that are no JSON object",
+                    )
+                for name in wanted:
+                    need(
+                        not even or name in row,
+                        where,
+                        f"has no '{name}', which the first line has; give every object the same "
+                        "keys",
+                        "lines with missing keys",
+                    )
             except Fault as fault:
                 if strict:
                     raise
@@ -356,27 +288,13 @@ def dataset_records(dataset: Any) -> Records:
     return Records(name, tuple(names), rows)
 
 
-def _even(
-    file: TextFile, skipped: Counter[str], commas: bool, ragged: bool = False
-) -> Iterator[Cells]:
-    """The rows, each with as many cells as the first; a `ragged` one may have more."""
-    width = 0
-    for number, cells in cells_of(file, skipped, commas=commas):
-        width = width or len(cells)
-        if len(cells) < width or (len(cells) > width and not ragged):
-            count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
-            raise InputError(
-                f"{file.name}, line {number} has {count} where the first line has {width}; give "
-                f"every line the same number of {_sign(commas)}s."
-            )
-        yield number, cells[:width]
-
-
-def _sign(commas: bool) -> str:
-    return "comma" if commas else "tab"
-
-
-def _no_column(column: str, columns: Sequence[str], name: str) -> InputError:
-    near = difflib.get_close_matches(column, columns, n=1)
+def column_name(column: str | int, columns: Sequence[str], name: str) -> str:
+    """The name of a column, given by its name or its number from 0."""
+    if str(column) in columns:
+        return str(column)
+    if str(column).isdecimal() and int(column) < len(columns):
+        return columns[int(column)]
+    near = difflib.get_close_matches(str(column), columns, n=1)
     hint = f" (closest: {near[0]})" if near else ""
-    return InputError(f"{name} has no column '{column}'{hint}; it has {', '.join(columns)}.")
+    only = "; a tab stands between the columns of a .tsv" if list(columns) == ["0"] else ""
+    raise InputError(f"{name} has no column '{column}'{hint}; it has {', '.join(columns)}{only}.")

@@ -87,12 +87,17 @@ def position_limit(
     512
     """
     config = _of_side(config, side)
-    if _only_distances(config):
+    no_absolute = getattr(config, "position_biased_input", True) is False
+    if config.model_type in _RELATIVE or no_absolute or getattr(config, "alibi", False):
         return None
+    padding = getattr(config, "pad_token_id", None)
+    first = 0
+    if config.model_type in COUNTS_FROM_PADDING and padding is not None:
+        first = int(padding) + 1
     for name in (*_NAMES[side], *_COMMON):
         found = getattr(config, name, None)
         if isinstance(found, int) and found > 0:
-            return found - _unused(config)
+            return found - first
     known = getattr(tokenizer, "model_max_length", None)
     return int(known) if known is not None and known < _SENTINEL else None
 
@@ -104,18 +109,6 @@ def _of_side(config: PretrainedConfig, side: str) -> PretrainedConfig:
         return part
     inner = getattr(config, "text_config", None)
     return inner if hasattr(inner, "model_type") else config
-
-
-def _only_distances(config: PretrainedConfig) -> bool:
-    no_absolute = getattr(config, "position_biased_input", True) is False
-    return config.model_type in _RELATIVE or no_absolute or bool(getattr(config, "alibi", False))
-
-
-def _unused(config: PretrainedConfig) -> int:
-    padding = getattr(config, "pad_token_id", None)
-    if config.model_type not in COUNTS_FROM_PADDING or padding is None:
-        return 0
-    return int(padding) + 1
 
 
 # --- What one model takes in, read off the model in hand ----------------------------------------
@@ -362,13 +355,18 @@ class RowTokenizer:
         """A row a text (or a text and its second text), as the tokenizer wraps it."""
         written = [self._mend(text) for text in texts]
         behind = None if seconds is None else [self._mend(text) for text in seconds]
-        if target:
-            _must_know_language(self._tokenizer)
+        if target and getattr(self._tokenizer, "tgt_lang", "none needed") is None:
+            # A multilingual tokenizer would silently write the target as the source.
+            raise UsageError(
+                f"{type(self._tokenizer).__name__} does not know the target language; set "
+                "tokenizer.tgt_lang (and src_lang), e.g. tokenizer.tgt_lang = 'de_DE'."
+            )
         with spans.untouched(self._tokenizer):
             rows = self._ask(written, behind, target, self._tokenizer.is_fast)
-            if not self._markup:
+            if self._markup:  # ByT5 adds no end to a text that has one, but counts it
+                rows = [replace(r, special=r.special[len(r.special) - len(r.ids) :]) for r in rows]
+            else:
                 self._reread(rows, written, behind, target)
-            rows = [_aligned(row) for row in rows] if self._markup else rows
             if self._places and not self._tokenizer.is_fast:
                 both = zip(written, behind, strict=True) if behind else zip(written, strict=True)
                 rows = spans.sentencepiece_rows(self._tokenizer, rows, [*both], target=target)
@@ -448,7 +446,9 @@ class RowTokenizer:
             return
         usual = self._tokenizer.num_special_tokens_to_add(pair=seconds is not None)
         for place, row in enumerate(rows):
-            if _is_odd(row, usual) or spans.lookalikes(row, self._specials):
+            # Special places were read off the text: too many, or no longer one a token.
+            odd = len(row.special) != len(row.ids) or sum(row.special) > usual
+            if odd or spans.lookalikes(row, self._specials):
                 second = None if seconds is None else seconds[place : place + 1]
                 again = self._ask(texts[place : place + 1], second, target, True)
                 rows[place] = again[0]
@@ -477,22 +477,3 @@ class RowTokenizer:
             return text
         self._account.mended += 1
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _is_odd(row: spans.TokenRow, usual: int) -> bool:
-    """Whether special places were read off the text: too many, or no longer one a token."""
-    return len(row.special) != len(row.ids) or sum(row.special) > usual
-
-
-def _aligned(row: spans.TokenRow) -> spans.TokenRow:
-    """The row with a place a token: ByT5 adds no end to a text that has one, but counts it."""
-    return replace(row, special=row.special[len(row.special) - len(row.ids) :])
-
-
-def _must_know_language(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Refuse a multilingual tokenizer that would silently write the target as the source."""
-    if getattr(tokenizer, "tgt_lang", "none needed") is None:
-        raise UsageError(
-            f"{type(tokenizer).__name__} does not know the target language; set "
-            "tokenizer.tgt_lang (and src_lang), e.g. tokenizer.tgt_lang = 'de_DE'."
-        )

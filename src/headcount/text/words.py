@@ -81,11 +81,18 @@ def word_maps(maps: Tensor, queries: Words, keys: Words, *, rows: Rows = "mean")
         raise UsageError(f"rows is '{rows}'; choose mean, first or max.")
     columns = _columns(maps, queries, keys)
     if rows == "mean":
-        return _averaged(columns, queries)
+        batch, heads, tokens, count = columns.shape
+        pieces = queries.pieces.to(columns.dtype)
+        shares = pieces / pieces.sum(-1, keepdim=True).clamp(min=1)
+        side_by_side = columns.transpose(1, 2).reshape(batch, tokens, heads * count)
+        means = torch.bmm(shares, side_by_side)
+        return means.view(batch, shares.shape[1], heads, count).transpose(1, 2)
     if rows == "first":
         return _piece_rows(columns, queries.pieces, 0)
     found = _largest(columns, queries.pieces)
-    rest = _largest(_outside(maps, queries, keys), queries.pieces)
+    # Weights on tokens that belong to no word.
+    outside = queries.pieces.any(1)[:, None, :, None] & ~keys.pieces.any(1)[:, None, None]
+    rest = _largest(maps.masked_fill(~outside, 0), queries.pieces)
     total = found.sum(-1, keepdim=True) + rest.sum(-1, keepdim=True)
     return found / total.masked_fill(total == 0, 1)
 
@@ -109,23 +116,6 @@ def _columns(maps: Tensor, queries: Words, keys: Words) -> Tensor:
         found = found.view(batch, heads, tokens, words)
     # Rows of padding hold no meaning, not even a number.
     return found.masked_fill(~queries.pieces.any(1)[:, None, :, None], 0)
-
-
-def _outside(maps: Tensor, queries: Words, keys: Words) -> Tensor:
-    """Weights on tokens that belong to no word."""
-    loose = ~keys.pieces.any(1)
-    used = queries.pieces.any(1)
-    return maps.masked_fill(~(used[:, None, :, None] & loose[:, None, None]), 0)
-
-
-def _averaged(columns: Tensor, queries: Words) -> Tensor:
-    """Rows averaged over each query word's pieces."""
-    batch, heads, tokens, words = columns.shape
-    pieces = queries.pieces.to(columns.dtype)
-    shares = pieces / pieces.sum(-1, keepdim=True).clamp(min=1)
-    side_by_side = columns.transpose(1, 2).reshape(batch, tokens, heads * words)
-    found = torch.bmm(shares, side_by_side)
-    return found.view(batch, shares.shape[1], heads, words).transpose(1, 2)
 
 
 def _piece_rows(columns: Tensor, pieces: Tensor, number: int) -> Tensor:
@@ -188,7 +178,12 @@ def pieces_of(row: TokenRow, sentence: Sentence) -> Pieces:
     """
     places = [place or _NOWHERE for place in row.places or [None] * len(row.ids)]
     tokens = np.array([_opened(place, sentence.text) for place in places]).reshape(-1, 2)
-    words = np.array([_place(word.start, word.end) for word in sentence.words or ()])
+    words = np.array(
+        [
+            _NOWHERE if None in (word.start, word.end) else (word.start, word.end)
+            for word in sentence.words or ()
+        ]
+    )
     words = words.reshape(-1, 2)
     starts = np.maximum(words[:, :1], tokens[:, 0])
     ends = np.minimum(words[:, 1:], tokens[:, 1])
@@ -222,10 +217,6 @@ def words_of(rows: Sequence[TokenRow], placed: Sequence[Placed | None], real: Pi
     sentences = [None if each is None else each.sentence for each in placed]
     padded = torch.from_numpy(room)
     return Words(padded, padded.any(-1), sentences)
-
-
-def _place(start: int | None, end: int | None) -> tuple[int, int]:
-    return _NOWHERE if start is None or end is None else (start, end)
 
 
 def _opened(place: tuple[int, int], text: str) -> tuple[int, int]:
@@ -303,17 +294,14 @@ class Vocabulary:
         return (flags & _PUNCTUATION) > 0, (flags & _STOP) > 0
 
     def _learn(self, ids: NDArray[np.int64]) -> None:
-        self._grow(int(ids.max(initial=-1)) + 1)
+        size = int(ids.max(initial=-1)) + 1
+        if size > len(self._flags):
+            more = max(size, 2 * len(self._flags)) - len(self._flags)
+            self._flags = np.pad(self._flags, (0, more))
         new = np.unique(ids[self._flags[ids] == 0]).tolist()
         for number, token in zip(new, self._spell(new) if new else [], strict=True):
             self._written[number] = token or ""
             self._flags[number] = self._flag(token or "")
-
-    def _grow(self, size: int) -> None:
-        if size > len(self._flags):
-            room = np.zeros(max(size, 2 * len(self._flags)), dtype=np.uint8)
-            room[: len(self._flags)] = self._flags
-            self._flags = room
 
     def _flag(self, token: str) -> int:
         text = own_text(token, self._say)

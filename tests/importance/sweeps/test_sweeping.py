@@ -76,7 +76,7 @@ def test_both_ways_and_all_batch_sizes_agree(
 def test_on_a_gpu_ablations_share_a_forward_by_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     subject, task = tiny_subjects.writer("llama"), tasks.lm(PAIRS[0][:1])
     (batch,) = task.batches(subject, 4)
-    way = ShortWay(subject, task, 4, None, None)  # type: ignore[arg-type]
+    way = ShortWay(subject, task, 4, None)  # type: ignore[arg-type]
     assert way._at_once(batch) == 4
     tokens, words = batch.inputs["input_ids"].numel(), subject.model.config.vocab_size
     free = [16 * words * 5 * tokens]

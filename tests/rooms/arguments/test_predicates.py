@@ -9,7 +9,7 @@ from corpus_files import records
 
 from headcount.errors import Fault
 from headcount.rooms.arguments.predicates import read_predicates
-from headcount.text.corpus import read_corpus
+from headcount.text.corpus import ReadOptions, read_corpus
 from headcount.text.sentence import Argument, Predicate, Sentence, Span
 
 LINE: dict[str, Any] = {
@@ -24,7 +24,7 @@ LINE: dict[str, Any] = {
 
 
 def read(*found: Any, **how: Any) -> list[Sentence]:
-    return list(read_predicates(records(*found), how.pop("skipped", Counter()), **how))
+    return list(read_predicates(records(*found), how.pop("skipped", Counter()), ReadOptions(**how)))
 
 
 def test_words_trees_and_predicates() -> None:

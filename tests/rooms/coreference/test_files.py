@@ -24,7 +24,7 @@ from headcount.rooms.coreference.files import (
     read_gap,
     split_passages,
 )
-from headcount.text.corpus import read_corpus
+from headcount.text.corpus import ReadOptions, read_corpus
 from headcount.text.sentence import Sentence, Span, Word, spaced
 
 DOC: dict[str, Any] = {
@@ -35,7 +35,7 @@ DOC: dict[str, Any] = {
 
 
 def read(*found: Any, **how: Any) -> list[Sentence]:
-    return list(read_coref(records(*found), how.pop("skipped", Counter()), **how))
+    return list(read_coref(records(*found), how.pop("skipped", Counter()), ReadOptions(**how)))
 
 
 def test_a_document_is_cut_into_passages() -> None:
@@ -247,7 +247,7 @@ def gap_of(
     *rows: dict[str, str], strict: bool = False, skipped: Counter[str] | None = None
 ) -> list[Sentence]:
     counts = Counter() if skipped is None else skipped
-    return list(read_gap(file_of(lines(*rows), "t.tsv"), counts, strict=strict))
+    return list(read_gap(file_of(lines(*rows), "t.tsv"), counts, ReadOptions(strict=strict)))
 
 
 def spelt(sentence: Sentence, span: Span) -> str:
@@ -302,7 +302,7 @@ def test_a_row_may_lack_a_column_though_it_has_as_many_as_gap() -> None:
     assert len(list(read_gap(file, skipped))) == 2
     assert skipped == {"lines with missing columns": 1}
     with pytest.raises(InputError, match=r"t\.tsv, line 3 has 10 columns and no B-coref; GAP has"):
-        list(read_gap(file, Counter(), strict=True))
+        list(read_gap(file, Counter(), ReadOptions(strict=True)))
 
 
 def test_another_table_is_refused() -> None:

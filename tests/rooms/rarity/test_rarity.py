@@ -35,11 +35,9 @@ def frequencies(kind: str) -> dict[str, Frequencies]:
     return corpus_frequencies([batch_of(TEXTS, kind)], common=COMMON)
 
 
-def tallied(
-    family: str, sizes: list[int], unit: str = "token", left: bool = False, extra: int = 0
-) -> Rarity:
+def tallied(family: str, sizes: list[int], left: bool = False, extra: int = 0) -> Rarity:
     subject, kind = Subject(INTERFACE[family]()), KINDS[family]
-    tally = Rarity(frequencies(kind), unit=unit)  # type: ignore[arg-type]
+    tally = Rarity(frequencies(kind))
     start = 0
     with tap(subject, tally.needs) as watch:
         for size in sizes:
@@ -50,7 +48,7 @@ def tallied(
     return tally
 
 
-def slow(family: str, stack: str, layer: int, head: int, two: bool, unit: str) -> list[float]:
+def slow(family: str, stack: str, layer: int, head: int, two: bool) -> list[float]:
     """Share, chance and baseline of one head, token by token."""
     kind = KINDS[family]
     subject, counts = Subject(INTERFACE[family]()), frequencies(kind)
@@ -67,8 +65,6 @@ def slow(family: str, stack: str, layer: int, head: int, two: bool, unit: str) -
                         slow_sentence(maps, asks, answers, counts[name], sighting.site.causal, two)
                     )
     found = np.array([row for row in sums if row[3]])
-    if unit == "sentence":
-        found = found / found[:, 3:]
     return (found[:, :3].sum(0) / found[:, 3].sum()).tolist()
 
 
@@ -95,13 +91,12 @@ def slow_sentence(
     return [hits, chance, baseline, rows]
 
 
-@pytest.mark.parametrize("unit", ["token", "sentence"])
 @pytest.mark.parametrize("family", KINDS)
-def test_it_is_the_definition(family: str, unit: str) -> None:
-    frame = tallied(family, [len(TEXTS)], unit).details()["rarity"]
+def test_it_is_the_definition(family: str) -> None:
+    frame = tallied(family, [len(TEXTS)]).details()["rarity"]
     assert set(frame["target"]) == {"rare", "rare_two"}
     for row in frame[frame["head"].isin([0, 3])].itertuples():
-        wanted = slow(family, row.stack, row.layer, row.head, row.target == "rare_two", unit)
+        wanted = slow(family, row.stack, row.layer, row.head, row.target == "rare_two")
         assert [row.share, row.chance, row.uncommon] == pytest.approx(wanted), row
     assert frame[["p", "p_uncommon"]].stack().between(0, 1).all()
 

@@ -9,7 +9,7 @@ import pytest
 import headcount as hc
 from headcount.models.subject import Subject
 from headcount.rooms.relations.relations import Relations
-from headcount.rooms.words.counts import RelationTest
+from headcount.rooms.words.counts import HitsTest
 from headcount.surveys.surveying import survey
 from headcount.text import Sentence, read_corpus
 from headcount.text.sentence import spaced
@@ -43,7 +43,7 @@ def test_the_naive_table_of_the_data(
     request: pytest.FixtureRequest,
 ) -> None:
     subject: Subject = request.getfixturevalue(model)
-    tally = Relations(directions=["dep->head"], test=RelationTest(interval="wilson"))
+    tally = Relations(directions=["dep->head"], test=HitsTest(draws=100))
     survey(subject, sentences(data_dir), columns=["confidence"], tallies=[tally])
     best = hc.roles.best_heads(tally.frame(), support=40).set_index("relation")
     for relation, (arcs, head, offset) in known.items():

@@ -12,7 +12,7 @@ from corpus_files import columns, file_of
 
 from headcount.errors import Fault, InputError
 from headcount.rooms.treebanks.conllu import read_conll, read_conllu
-from headcount.text.corpus import read_corpus
+from headcount.text.corpus import ReadOptions, read_corpus
 from headcount.text.lines import TextFile
 from headcount.text.sentence import Multiword, Sentence
 
@@ -42,7 +42,8 @@ def read(text: str, skipped: Counter[str] | None = None, *, strict: bool = False
     """Read CoNLL-U written with single spaces for tabs."""
     lines = [line if line.startswith("#") else line.replace(" ", "\t") for line in text.split("\n")]
     file = TextFile("t.conllu", lambda: io.BytesIO("\n".join(lines).encode()))
-    return list(read_conllu(file, Counter() if skipped is None else skipped, strict=strict))
+    counts = Counter() if skipped is None else skipped
+    return list(read_conllu(file, counts, ReadOptions(strict=strict)))  # type: ignore[arg-type]
 
 
 def refused(text: str) -> str:
@@ -257,7 +258,8 @@ EIGHT = "1 Rain rain NOUN NN _ 2 nsubj\n2 fell fall VERB _ _ 0 root\n"
 def conll_of(
     text: str, skipped: Counter[str] | None = None, strict: bool = False
 ) -> list[Sentence]:
-    return list(read_conll(columns(text), Counter() if skipped is None else skipped, strict=strict))
+    counts = Counter() if skipped is None else skipped
+    return list(read_conll(columns(text), counts, ReadOptions(strict=strict)))  # type: ignore[arg-type]
 
 
 def test_ten_columns() -> None:

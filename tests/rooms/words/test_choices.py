@@ -11,7 +11,7 @@ from trees import sight
 
 from headcount import stats
 from headcount.rooms.coreference.tally import CoreferenceTally
-from headcount.rooms.words.counts import ChoiceTest
+from headcount.rooms.words.counts import HitsTest
 from headcount.text.sentence import Sentence, Span, Word, spaced
 
 
@@ -28,7 +28,7 @@ def tallied(texts: int, right: float, **test: object) -> pd.DataFrame:
     lucky = np.arange(texts) < right * texts
     maps[lucky, 1, 5, 0] = 1
     maps[~lucky, 1, 5, 2] = 1
-    tally = CoreferenceTally(test=ChoiceTest(**{"support": 1, **test}))  # type: ignore[arg-type]
+    tally = CoreferenceTally(test=HitsTest(**{"support": 1, **test}))  # type: ignore[arg-type]
     tally.update(sight([passage(n) for n in range(texts)], maps.tolist()))
     return tally.frame().query("kind == 'all' and against == 'nearest'")
 
@@ -49,7 +49,7 @@ def test_the_best_head_of_select_is_marked_on_both_halves() -> None:
 
 
 def test_p_is_that_of_paired_signs_and_holm_goes_over_heads_and_kinds() -> None:
-    tally = CoreferenceTally(test=ChoiceTest(support=1))
+    tally = CoreferenceTally(test=HitsTest(support=1))
     maps = np.zeros((40, 1, 6, 6))
     maps[:, 0, 5, 0] = 1
     tally.update(sight([passage(n) for n in range(40)], maps.tolist()))

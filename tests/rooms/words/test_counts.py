@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from headcount import stats
 from headcount.records.heads import Head
 from headcount.rooms.relations.relations import COLUMNS, relation_frame
-from headcount.rooms.words.counts import RelationCounts, RelationTest, Unit, in_selection
+from headcount.rooms.words.counts import HitsTest, RelationCounts, Unit, in_selection
 
-QUICK = RelationTest(interval="student", support=20)
+QUICK = HitsTest(draws=100, support=20)
 
 
 def counts(
@@ -91,9 +90,8 @@ def test_equal_offsets_give_the_nearest() -> None:
     assert set(frame["offset"]) == {0.0}
 
 
-@pytest.mark.parametrize("interval", ["bootstrap", "student", "wilson"])
-def test_intervals(interval: str) -> None:
-    frame = relation_frame([drawn()], RelationTest(interval=interval))  # type: ignore[arg-type]
+def test_intervals() -> None:
+    frame = relation_frame([drawn()], HitsTest())
     assert (frame["low"] < frame["accuracy"]).all()
     assert (frame["accuracy"] < frame["high"]).all()
     assert (frame["high"] - frame["low"]).max() < 0.2
@@ -101,7 +99,7 @@ def test_intervals(interval: str) -> None:
 
 def test_bootstrap_intervals_are_those_of_stats() -> None:
     found = drawn()
-    frame = relation_frame([found], RelationTest(draws=500, seed=3))
+    frame = relation_frame([found], HitsTest(draws=500, seed=3))
     pairs = np.stack([found.hits["dep->head"], np.ones((400, 6))], axis=-1)
     expected = stats.bootstrap_interval(pairs, draws=500, seed=3)
     np.testing.assert_allclose(rows(frame, "all")["low"], expected.low)
@@ -140,7 +138,7 @@ def test_a_false_claim_is_rare_where_nobody_knows_anything() -> None:
 
 
 def test_what_is_rare_is_shown_and_not_tested() -> None:
-    frame = relation_frame([drawn(60)], RelationTest(interval="wilson", support=100))
+    frame = relation_frame([drawn(60)], HitsTest(draws=100, support=100))
     assert frame["p"].isna().all()
     assert set(frame["note"]) == {"fewer than 100 arcs"}
     assert frame["accuracy"].notna().all()
@@ -149,7 +147,7 @@ def test_what_is_rare_is_shown_and_not_tested() -> None:
 def test_too_few_sentences_for_a_test_lose_nothing() -> None:
     few = drawn(12)
     many = counts(few.hits["dep->head"], few.offsets["dep->head"], np.full(12, 10))
-    frame = relation_frame([many], RelationTest(interval="student"))
+    frame = relation_frame([many], HitsTest(draws=100))
     report = rows(frame, "report")
     assert report["p"].isna().all()
     assert report["p_adjusted"].isna().all()
@@ -158,10 +156,9 @@ def test_too_few_sentences_for_a_test_lose_nothing() -> None:
     assert report["low"].notna().all()
 
 
-@pytest.mark.parametrize("interval", ["bootstrap", "student"])
-def test_one_sentence(interval: str) -> None:
+def test_one_sentence() -> None:
     one = counts(np.ones((1, 2), int), np.ones((1, 3), int))
-    frame = relation_frame([one], RelationTest(interval=interval, support=1))  # type: ignore[arg-type]
+    frame = relation_frame([one], HitsTest(support=1))
     assert frame["low"].isna().all()
     assert frame["p"].isna().all()
     assert (rows(frame, "all")["accuracy"] == 1).all()

@@ -8,17 +8,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from headcount.records import HeadTable
-from headcount.surveys.roles import (
-    HEAD_KEY,
-    Verdict,
-    confirmed,
-    kind_beside,
-    reported,
-    row_verdicts,
-    value_text,
-)
+from headcount.surveys import roles
 
-ARGUMENT = kind_beside(__file__, "argument")
+ARGUMENT = roles.kind_beside(__file__, "argument")
 
 
 # Kovaleva et al., EMNLP 2019, section 4.1: two heads of BERT stood out, above the 99th percentile
@@ -39,23 +31,24 @@ class Arguments:
     name = "argument"
     reads = ("arguments",)
 
-    def judge(self, table: HeadTable) -> list[Verdict]:
+    def judge(self, table: HeadTable) -> list[roles.Verdict]:
         """One verdict for each head and direction that holds, the strongest first."""
-        held = confirmed(
-            table.details["arguments"], [*HEAD_KEY, "link"], self._stands_out, self._holds
+        held = roles.confirmed(
+            table.details["arguments"], [*roles.HEAD_KEY, "link"], self._stands_out, self._holds
         )
-        return row_verdicts(
+        return roles.row_verdicts(
             held.sort_values("value", ascending=False),
             self.name,
             lambda row: str(row["link"]),
             lambda row: (
-                f"{row['link']} {value_text(row)}, the same pairs elsewhere {row['baseline']:.2f}"
+                f"{row['link']} {roles.value_text(row)}, the same pairs elsewhere "
+                f"{row['baseline']:.2f}"
             ),
         )
 
-    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
+    def chance(self, twin: HeadTable, verdict: roles.Verdict) -> float:
         """What the twin's best head gives the same link."""
-        rows = reported(twin.details["arguments"], verdict, link=verdict.label)
+        rows = roles.reported(twin.details["arguments"], verdict, link=verdict.label)
         return float(rows["value"].max()) if len(rows) else math.nan
 
     def _stands_out(self, rows: pd.DataFrame) -> pd.Series:

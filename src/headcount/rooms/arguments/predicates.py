@@ -8,9 +8,9 @@ from typing import Any
 
 from headcount.errors import sound
 from headcount.text import (
+    AS_USUAL,
     Argument,
     CorpusFormat,
-    Item,
     Line,
     Predicate,
     ReadOptions,
@@ -30,7 +30,7 @@ _REASON = "lines with predicates outside the sentence"
 
 
 def read_predicates(
-    file: TextFile, skipped: Counter[str], *, strict: bool = False
+    file: TextFile, skipped: Counter[str], how: ReadOptions = AS_USUAL
 ) -> Iterator[Sentence]:
     """The sentences of a file; a predicate is ``{"i": word, "roleset": sense, "args": [...]}``.
 
@@ -44,7 +44,7 @@ def read_predicates(
     (Argument(label='ARG1', span=Span(first=0, last=0)),)
     """
     return sound(
-        file.filled(skipped), lambda line: _sentence(line, file.name, skipped), skipped, strict
+        file.filled(skipped), lambda line: _sentence(line, file.name, skipped), skipped, how.strict
     )
 
 
@@ -124,9 +124,5 @@ def _is_word(place: Any, count: int) -> bool:
     return type(place) is int and 0 <= place < count
 
 
-def _read_format(file: TextFile, skipped: Counter[str], how: ReadOptions) -> Iterator[Item]:
-    return read_predicates(file, skipped, strict=how.strict)
-
-
 #: Predicates among the formats of corpora.
-PREDICATES = CorpusFormat(_read_format, keys=PREDICATE_KEYS)
+PREDICATES = CorpusFormat(read_predicates, keys=PREDICATE_KEYS)

@@ -9,18 +9,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from headcount.records import HeadTable
-from headcount.surveys.roles import (
-    HEAD_KEY,
-    Verdict,
-    confirmed,
-    first_of,
-    kind_beside,
-    reported,
-    row_verdicts,
-    value_text,
-)
+from headcount.surveys import roles
 
-COREFERENCE = kind_beside(__file__, "coreference")
+COREFERENCE = roles.kind_beside(__file__, "coreference")
 
 
 # Clark et al., BlackBoxNLP 2019, section 4.3: one head of BERT was right for 65% of mentions, over
@@ -53,40 +44,40 @@ class Coreference:
     name = "coreference"
     reads = ("coreference",)
 
-    def judge(self, table: HeadTable) -> list[Verdict]:
+    def judge(self, table: HeadTable) -> list[roles.Verdict]:
         """One verdict for each head and kind of mention that holds, the clearest first."""
         found = self._judge(table, "coreference", self.against)
         return found + self._judge(table, "pronoun_choice", self.against_names)
 
-    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
+    def chance(self, twin: HeadTable, verdict: roles.Verdict) -> float:
         """What the twin's best head gets on the same mentions, chosen and judged the same way."""
         for name, words in _COREFERENT.items():
             if name in twin.details:
-                rows = reported(twin.details[name], verdict)
+                rows = roles.reported(twin.details[name], verdict)
                 rows = rows[rows["selected"].astype(bool)]
                 rows = rows[rows["kind"].map(words) == verdict.label]
                 if len(rows):
-                    return first_of(rows["accuracy"])
+                    return roles.first_of(rows["accuracy"])
         return math.nan
 
-    def _judge(self, table: HeadTable, name: str, against: tuple[str, ...]) -> list[Verdict]:
+    def _judge(self, table: HeadTable, name: str, against: tuple[str, ...]) -> list[roles.Verdict]:
         if name not in table.details:
             return []
         frame, words = table.details[name], _COREFERENT[name]
-        return row_verdicts(
+        return roles.row_verdicts(
             self._holding(frame, against),
             self.name,
             lambda row: words(row["kind"]),
-            lambda row: f"{words(row['kind'])} {value_text(row)}{_rules(frame, row)}",
+            lambda row: f"{words(row['kind'])} {roles.value_text(row)}{_rules(frame, row)}",
         )
 
     def _holding(self, frame: pd.DataFrame, against: tuple[str, ...]) -> pd.DataFrame:
         """The rows that beat every rule on both halves, and by no chance; the hardest rule's."""
-        key = [*HEAD_KEY, "kind"]
+        key = [*roles.HEAD_KEY, "kind"]
         rules = [rows for rule, rows in frame.groupby("against") if rule in against]
         if not rules:
             return frame.iloc[:0]
-        held = [confirmed(rows, key, self._beats, self._surely_beats) for rows in rules]
+        held = [roles.confirmed(rows, key, self._beats, self._surely_beats) for rows in rules]
         every = pd.concat(held, ignore_index=True)
         every = every.assign(lead=every["accuracy"] - every["baseline"], value=every["accuracy"])
         every = every[every.groupby(key)["lead"].transform("size") == len(rules)]

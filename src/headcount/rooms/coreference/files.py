@@ -14,10 +14,10 @@ from typing import Any
 
 from headcount.errors import Fault, InputError, UsageError, sound
 from headcount.text import (
+    AS_USUAL,
     PASSAGE,
     Clusters,
     CorpusFormat,
-    Item,
     Line,
     ReadOptions,
     Sentence,
@@ -137,12 +137,7 @@ COREF_KEYS = ("sents", "clusters")
 
 
 def read_coref(
-    file: TextFile,
-    skipped: Counter[str],
-    *,
-    passage: int = PASSAGE,
-    trees: Iterable[Sentence] | None = None,
-    strict: bool = False,
+    file: TextFile, skipped: Counter[str], how: ReadOptions = AS_USUAL
 ) -> Iterator[Sentence]:
     """The passages of a file's documents, with their clusters.
 
@@ -155,7 +150,8 @@ def read_coref(
     >>> passage.text, passage.clusters
     ('Ann left . She ran', ((Span(first=0, last=0), Span(first=3, last=3)),))
     """
-    known = {} if trees is None else dict(documents(trees))
+    known = {} if how.trees is None else dict(documents(how.trees))
+    most = PASSAGE if how.passage is None else how.passage
 
     def read(line: Line) -> list[Sentence]:
         number, text = line
@@ -164,14 +160,18 @@ def read_coref(
         _check(found, where)
         words = [sent for sent in found["sents"] if sent]
         count = sum(map(len, words))
-        clusters = checked_clusters(found["clusters"], count, where, skipped, strict)
+        clusters = checked_clusters(found["clusters"], count, where, skipped, how.strict)
         doc = str(found.get("doc", number))
         sentences = [spaced(map(Word, sent), line=number) for sent in words]
-        if known:
-            sentences = _with_trees(sentences, known.get(doc, []), skipped)
-        return list(split_passages(sentences, clusters, passage, doc))
+        if known:  # the treebank's sentences where they have the same words
+            trees = known.get(doc, [])
+            if [[word.form for word in each.words or ()] for each in trees] == words:
+                sentences = trees
+            else:
+                skipped["trees of documents in other words"] += 1
+        return list(split_passages(sentences, clusters, most, doc))
 
-    for found in sound(file.filled(skipped), read, skipped, strict):
+    for found in sound(file.filled(skipped), read, skipped, how.strict):
         yield from found
 
 
@@ -194,61 +194,38 @@ def _check(found: Mapping[str, Any], where: str) -> None:
     )
 
 
-def _with_trees(
-    sentences: list[Sentence], known: list[Sentence], skipped: Counter[str]
-) -> list[Sentence]:
-    """The treebank's sentences where they have the same words."""
-    own, other = (
-        [[word.form for word in each.words or ()] for each in these] for these in (sentences, known)
-    )
-    if own != other:
-        skipped["trees of documents in other words"] += 1
-    return known if own == other else sentences
-
-
 # --- Coreference from the ``Entity=`` brackets of CoNLL-U ---------------------------------------
 # ``(e1`` opens a mention of entity e1, ``e1)`` closes it, ``(e1)`` is one word; after the entity's
 # name further fields may follow, with hyphens between.
 
-_PIECES = re.compile(r"[()]|[^()]+")
+#: An opening bracket with what stands behind it, a closing one with what stands before it, or the
+#: rest of a text, so that a long name is gone through once.
+_BRACKETS = re.compile(r"\(([^()]*)|([^()]*+)\)|[^()]+")
 
 
 def brackets(text: str) -> Iterator[tuple[str, str]]:
     """What stands behind each opening bracket, or before each closing one, in their order.
 
-    One walk over the pieces: a pattern that looks for either would go through a long name again
-    from each of its letters.
-
     >>> list(brackets("(e1-person(e2)e3)"))
     [('e1-person', ''), ('e2', ''), ('', ''), ('', 'e3')]
     """
-    pieces = _PIECES.findall(text)
-    place = 0
-    while place < len(pieces):
-        piece, after = pieces[place], pieces[place + 1] if place + 1 < len(pieces) else ""
-        named = piece == "(" and after not in ("(", ")", "")
-        closed = piece not in ("(", ")") and after == ")"
-        if piece == "(":
-            yield after if named else "", ""
-        elif piece == ")" or closed:
-            yield "", piece if closed else ""
-        place += 2 if named or closed else 1
+    for found in _BRACKETS.finditer(text):
+        if found[0].startswith("(") or found[0].endswith(")"):
+            yield found[1] or "", found[2] or ""
 
 
 #: What the header calls an entity's name.
 _NAMES = ("eid", "GRP")
 
 
-def entity_passages(
-    sentences: Iterable[Sentence],
-    skipped: Counter[str],
-    *,
-    passage: int = PASSAGE,
-    strict: bool = False,
+def treebank_passages(
+    sentences: Iterable[Sentence], skipped: Counter[str], how: ReadOptions = AS_USUAL
 ) -> Iterator[Sentence]:
     """The passages of a treebank's documents, with the clusters that its brackets mark."""
+    most = PASSAGE if how.passage is None else how.passage
     for doc, found in documents(sentences):
-        yield from split_passages(found, entity_clusters(found, doc, skipped, strict), passage, doc)
+        clusters = entity_clusters(found, doc, skipped, how.strict)
+        yield from split_passages(found, clusters, most, doc)
 
 
 def entity_clusters(
@@ -284,21 +261,15 @@ def _mentions(
                 fields = starts.split("-")
                 opened.append((fields[field if field < len(fields) else 0], place))
                 continue
-            partner = _partner(opened, ends)
-            if partner is None:
-                _unpaired(f"{where} closes a mention of '{ends}' that is not open", skipped, strict)
+            # The last one open, or of those of its name the last.
+            known = [n for n, (name, _) in enumerate(opened) if not ends or name == ends]
+            if known:
+                name, first = opened.pop(known[-1])
+                yield name, Span(first, place)
             else:
-                yield partner[0], Span(partner[1], place)
+                _unpaired(f"{where} closes a mention of '{ends}' that is not open", skipped, strict)
     for name, _ in opened:
         _unpaired(f"{where} does not close a mention of '{name}' in its sentence", skipped, strict)
-
-
-def _partner(opened: list[tuple[str, int]], ends: str) -> tuple[str, int] | None:
-    """The mention that a bracket closes: the last one open, or of those of its name the last."""
-    for place in reversed(range(len(opened))):
-        if not ends or opened[place][0] == ends:
-            return opened.pop(place)
-    return None
 
 
 def _unpaired(fault: str, skipped: Counter[str], strict: bool) -> None:
@@ -320,7 +291,9 @@ _TRUTH = {"TRUE": True, "FALSE": False}
 GapRow = tuple[int, dict[str, str]]
 
 
-def read_gap(file: TextFile, skipped: Counter[str], *, strict: bool = False) -> Iterator[Sentence]:
+def read_gap(
+    file: TextFile, skipped: Counter[str], how: ReadOptions = AS_USUAL
+) -> Iterator[Sentence]:
     """The texts of a file, with the pronoun and the names it may mean.
 
     The pronoun and the name that it means are one cluster; a name that it does not mean is a
@@ -328,7 +301,7 @@ def read_gap(file: TextFile, skipped: Counter[str], *, strict: bool = False) -> 
     at, ``A-coref`` and ``B-coref`` whether it is meant.
     """
     return sound(
-        _gap_rows(file, skipped), lambda row: _gap_sentence(row, file.name), skipped, strict
+        _gap_rows(file, skipped), lambda row: _gap_sentence(row, file.name), skipped, how.strict
     )
 
 
@@ -407,22 +380,5 @@ def _gap_span(cells: Mapping[str, str], key: str, words: tuple[Word, ...], where
 # --- Among the formats of corpora ---------------------------------------------------------------
 
 
-def _read_coref_format(file: TextFile, skipped: Counter[str], how: ReadOptions) -> Iterator[Item]:
-    most = how.passage or PASSAGE
-    return read_coref(file, skipped, passage=most, trees=how.trees, strict=how.strict)
-
-
-def _read_gap_format(file: TextFile, skipped: Counter[str], how: ReadOptions) -> Iterator[Item]:
-    return read_gap(file, skipped, strict=how.strict)
-
-
-def treebank_passages(
-    sentences: Iterable[Sentence], skipped: Counter[str], how: ReadOptions
-) -> Iterator[Sentence]:
-    """The passages of a treebank, of the given length."""
-    most = how.passage or PASSAGE
-    return entity_passages(sentences, skipped, passage=most, strict=how.strict)
-
-
-COREF = CorpusFormat(_read_coref_format, keys=COREF_KEYS)
-GAP = CorpusFormat(_read_gap_format, header=GAP_HEADER)
+COREF = CorpusFormat(read_coref, keys=COREF_KEYS)
+GAP = CorpusFormat(read_gap, header=GAP_HEADER)

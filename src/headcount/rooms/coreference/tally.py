@@ -24,15 +24,20 @@ from headcount.models import Site
 from headcount.records import Column
 from headcount.rooms.words import (
     ALL,
+    SPLITS,
     BatchCells,
-    ChoiceTest,
     HitsTally,
+    HitsTest,
+    RelationCounts,
     SiteHits,
     Unit,
-    choice_frame,
     compact_words,
+    correct_tests,
     counts_of,
+    figure_frame,
+    figures_by_split,
     hits_by_cell,
+    in_selection,
     number_cells,
     resample_units,
 )
@@ -284,7 +289,7 @@ def nearest(mention: Mention, candidates: Sequence[Mention]) -> Mention | None:
 
 def head_match(mention: Mention, candidates: Sequence[Mention]) -> Mention | None:
     """The nearest mention with the same head word; none where there is none."""
-    return _first(candidates, lambda other: other.word == mention.word)
+    return next((other for other in candidates if other.word == mention.word), None)
 
 
 def rules(mention: Mention, candidates: Sequence[Mention]) -> Mention | None:
@@ -298,16 +303,11 @@ def rules(mention: Mention, candidates: Sequence[Mention]) -> Mention | None:
         lambda other: agree(other.concord, mention.concord),
         lambda other: True,
     )
-    found = (_first(candidates, sieve) for sieve in sieves)
-    return next((other for other in found if other is not None), None)
+    return next((other for sieve in sieves for other in candidates if sieve(other)), None)
 
 
 #: By name, the simplest first.
 BASELINES: dict[str, Pick] = {"nearest": nearest, "head match": head_match, "rules": rules}
-
-
-def _first(candidates: Sequence[Mention], test: Callable[[Mention], bool]) -> Mention | None:
-    return next((other for other in candidates if test(other)), None)
 
 
 # --- The choices of a batch ---------------------------------------------------------------------
@@ -334,7 +334,7 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BatchChoices(ABC):
+class BatchChoices:
     """The choices of a batch, and the cells they are counted in."""
 
     row: Tensor
@@ -371,16 +371,6 @@ class BatchChoices(ABC):
         )
         return cls(row, query, right.to(device), others.to(device), cell.to(device), counted)
 
-    def choose(self, some: slice, maps: Tensor, right: Tensor) -> None:
-        """Note which heads are right, bool ``[choice, head]``, in some rows of a map of words."""
-        asked = ((self.query >= some.start) & (self.query < some.stop)).nonzero()[:, 0]
-        weights = maps[self.row[asked], :, self.query[asked] - some.start]
-        right[asked] = self.is_right(weights, self.right[asked], self.others[asked])
-
-    @abstractmethod
-    def is_right(self, weights: Tensor, right: Tensor, others: Tensor) -> Tensor:
-        """Whether each head is right, bool ``[choice, head]``, given ``[choice, head, word]``."""
-
 
 # --- The shared body of tallies of choices ------------------------------------------------------
 
@@ -391,7 +381,8 @@ class ChoiceTally(HitsTally, ABC):
 
     #: How rows of a word's pieces become one.
     rows: Rows = field(default="mean", kw_only=True)
-    test: ChoiceTest = field(default_factory=ChoiceTest, kw_only=True)
+    #: Kinds of mentions are fewer than arcs.
+    test: HitsTest = field(default_factory=lambda: HitsTest(support=30), kw_only=True)
     _choices: BatchCache[BatchChoices] = field(
         default_factory=BatchCache, init=False, repr=False, compare=False
     )
@@ -412,7 +403,9 @@ class ChoiceTally(HitsTally, ABC):
         """The baselines by number."""
         return tuple(range(len(self.baselines)))
 
-    targets: ClassVar[type[BatchChoices]]
+    @abstractmethod
+    def is_right(self, weights: Tensor, right: Tensor, others: Tensor) -> Tensor:
+        """Whether each head is right, bool ``[choice, head]``, given ``[choice, head, word]``."""
 
     @abstractmethod
     def row_choices(
@@ -429,7 +422,7 @@ class ChoiceTally(HitsTally, ABC):
             if sentence is not None
             for choice in self.row_choices(row, sentence, there[row], causal)
         ]
-        return self.targets.of(found, words, units, len(self.baselines))
+        return BatchChoices.of(found, words, units, len(self.baselines))
 
     def update(self, sighting: Sighting) -> None:
         """Count one site's hits on one batch; nothing where there is no choice."""
@@ -447,7 +440,9 @@ class ChoiceTally(HitsTally, ABC):
             return
         right = torch.zeros(len(found.row), site.heads, dtype=torch.bool, device=found.row.device)
         for some, maps in self._tiles(sighting, compact_words(words), self.rows):
-            found.choose(some, maps, right)
+            asked = ((found.query >= some.start) & (found.query < some.stop)).nonzero()[:, 0]
+            weights = maps[found.row[asked], :, found.query[asked] - some.start]
+            right[asked] = self.is_right(weights, found.right[asked], found.others[asked])
         hits = hits_by_cell(found.cell, right, len(found.cells.labels))
         self._seen[site].append(SiteHits(found.cells, {DIRECTION: hits}))
 
@@ -464,9 +459,24 @@ class ChoiceTally(HitsTally, ABC):
         return {self.column.name: self.frame()} if self._seen else {}
 
     def frame(self) -> pd.DataFrame:
-        """The finer table; see `choice_frame`."""
-        kinds = (ALL, *self.kinds)
-        return choice_frame(self.counts(), self.test, DIRECTION, kinds, self.baselines)
+        """A row for each head, kind, baseline and split that has choices."""
+        tried = [(place, {"against": name}) for place, name in enumerate(self.baselines)]
+        parts = [figure_frame(one.heads, self._blocks(one, tried)) for one in self.counts()]
+        frame = pd.concat(parts, ignore_index=True).assign(note="")
+        for _, group in frame[frame["p"].notna()].groupby("against", sort=False):
+            correct_tests(frame, group.index, self.test.level)
+        return frame
+
+    def _blocks(
+        self, counts: RelationCounts, tried: Sequence[tuple[int, dict[str, Any]]]
+    ) -> Iterator[dict[str, Any]]:
+        """One block of rows, a head each, for every kind, baseline and split that has choices."""
+        in_select = in_selection(counts.units, self.test.seed)
+        for kind in (ALL, *self.kinds):
+            found = counts.of(kind, DIRECTION)
+            baselines = dict.fromkeys(SPLITS, tried)
+            for figures in figures_by_split(found, in_select[found.unit], baselines, self.test):
+                yield {"kind": kind, **figures}
 
     def _read(self, site: Site, seen: list[SiteHits]) -> Reading:
         if site in self._broken:
@@ -475,19 +485,6 @@ class ChoiceTally(HitsTally, ABC):
         n, x = found.arcs, found.hits
         sums = (x.sum(0), n.sum(), (x**2).sum(0), n @ x, n @ n, len(n))
         return Reading(self.column.name, site, *stats.ratio_interval(*sums, bounds=(0, 1)))
-
-
-# --- The coreferent mentions of a batch ---------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class MentionTargets(BatchChoices):
-    """Mentions that choose their antecedent; `others` are all candidates."""
-
-    def is_right(self, weights: Tensor, right: Tensor, others: Tensor) -> Tensor:
-        """Whether the candidate with the largest weight is an antecedent."""
-        picks = weights.masked_fill(~others[:, None], -torch.inf).argmax(-1)
-        return right.gather(1, picks)
 
 
 # --- How often each head points from a mention to its antecedent --------------------------------
@@ -518,11 +515,15 @@ class CoreferenceTally(ChoiceTally):
     kinds = KINDS
     baselines = tuple(BASELINES)
     none = "no mention has an antecedent in the same text"
-    targets = MentionTargets
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
         check_convention(self.convention, "Coreference does")
+
+    def is_right(self, weights: Tensor, right: Tensor, others: Tensor) -> Tensor:
+        """Whether the candidate with the largest weight is an antecedent; `others` are all."""
+        picks = weights.masked_fill(~others[:, None], -torch.inf).argmax(-1)
+        return right.gather(1, picks)
 
     def row_choices(
         self, row: int, sentence: Sentence, there: NDArray[np.bool_], causal: bool
@@ -548,18 +549,6 @@ class CoreferenceTally(ChoiceTally):
 # same gender, one of them meant. Whoever reads attention as coreference should see it here.
 
 _GENDERS = {"f": "feminine", "m": "masculine", "n": "neuter"}
-
-
-@dataclass(frozen=True)
-class PronounTargets(BatchChoices):
-    """Pronouns that choose between two names; `others` are the words of the wrong one."""
-
-    def is_right(self, weights: Tensor, right: Tensor, others: Tensor) -> Tensor:
-        """Whether the name that is meant gets more weight."""
-        meant, other = (
-            (weights * names[:, None].to(weights.dtype)).sum(-1) for names in (right, others)
-        )
-        return meant > other
 
 
 def _pronoun_and_names(sentence: Sentence) -> tuple[int, list[Span], int] | None:
@@ -600,7 +589,13 @@ class PronounChoice(ChoiceTally):
     kinds = ("feminine", "masculine")
     baselines = ("nearest", "first")
     none = "no text has a pronoun between two names of which one is meant"
-    targets = PronounTargets
+
+    def is_right(self, weights: Tensor, right: Tensor, others: Tensor) -> Tensor:
+        """Whether the name that is meant gets more weight than the wrong one, `others`."""
+        meant, other = (
+            (weights * names[:, None].to(weights.dtype)).sum(-1) for names in (right, others)
+        )
+        return meant > other
 
     def row_choices(
         self, row: int, sentence: Sentence, there: NDArray[np.bool_], causal: bool
@@ -634,18 +629,18 @@ class PronounChoice(ChoiceTally):
         return found.join(bias.rename("bias"), on=key)
 
 
-def _antecedents(subject: Any, corpus: Any, options: Any) -> CoreferenceTally | None:
-    """Antecedents; the authors published no program for them."""
-    if options.convention == "code":
-        return None
-    return CoreferenceTally(options.convention, rows=options.word_rows or "mean")
-
-
-def _pronouns(subject: Any, corpus: Any, options: Any) -> PronounChoice | None:
-    """Pronouns between two names."""
-    return None if options.convention == "code" else PronounChoice(rows=options.word_rows or "mean")
-
-
-#: Both among the tallies of the registry.
-COREFERENCE_PLAN = TallyPlan(_antecedents, "coref")
-PRONOUNS_PLAN = TallyPlan(_pronouns, "coref")
+#: Both among the tallies of the registry; the authors published no program for them.
+COREFERENCE_PLAN = TallyPlan(
+    lambda subject, corpus, options: (
+        None
+        if options.convention == "code"
+        else CoreferenceTally(options.convention, rows=options.word_rows or "mean")
+    ),
+    "coref",
+)
+PRONOUNS_PLAN = TallyPlan(
+    lambda subject, corpus, options: (
+        None if options.convention == "code" else PronounChoice(rows=options.word_rows or "mean")
+    ),
+    "coref",
+)

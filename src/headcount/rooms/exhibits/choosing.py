@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -55,16 +55,26 @@ def chosen_items(
     >>> chosen_items(read_corpus(["No.", "The old kettle had been whistling for a minute."]), None)
     [(1, Sentence(text='The old kettle had been whistling for a minute.', ...))]
     """
-    wanted = wanted_by(roles)
-    items = list(enumerate(islice(corpus, _CANDIDATES)))
-    left = [one for one in items if _fits(one[1])]
-    left = left or [min(items, key=lambda one: _off_length(one[1]))]
+    wanted, seen = wanted_by(roles), set[str]()
+    items = [
+        (place, item, [len(text.split()) for text in texts_of(item)])
+        for place, item in enumerate(islice(corpus, _CANDIDATES))
+    ]
+    left = [one for one in items if min(one[2]) >= _SHORTEST and max(one[2]) <= _MOST_WORDS]
+    left = left or [min(items, key=lambda one: abs(one[2][0] - _IDEAL))]
     found: list[tuple[int, Item]] = []
-    seen: set[str] = set()
     while left and len(found) < count:
-        best = max(left, key=lambda one: _worth(one, wanted - seen))
-        found.append(best)
+        # The more it shows, a good length, an early place.
+        best = max(
+            left,
+            key=lambda one: (
+                len(shown_by(one[1]) & wanted - seen),
+                -abs(one[2][0] - _IDEAL),
+                -one[0],
+            ),
+        )
         left.remove(best)
+        found.append(best[:2])
         seen |= shown_by(best[1])
     return found
 
@@ -124,21 +134,6 @@ def telling_passage(corpus: Corpus) -> tuple[int, Sentence] | None:
     return None if best is None else best[2:]
 
 
-def _worth(one: tuple[int, Item], wanted: Collection[str]) -> tuple[int, int, int]:
-    """The more the better: what it shows, a good length, an early place."""
-    place, item = one
-    return len(shown_by(item) & set(wanted)), -_off_length(item), -place
-
-
-def _fits(item: Item) -> bool:
-    return all(_SHORTEST <= len(text.split()) <= _MOST_WORDS for text in texts_of(item))
-
-
-def _off_length(item: Item) -> int:
-    """How many words the item is from a good length."""
-    return abs(len(texts_of(item)[0].split()) - _IDEAL)
-
-
 # --- One text through the model -----------------------------------------------------------------
 
 
@@ -161,6 +156,8 @@ def encode_one(
 
 #: Bytes of all maps together; further exhibits are left out.
 BUDGET = 16_000_000
+#: Words of a sentence that is shown twice.
+_FEW_WORDS = 8
 #: Tokens of a text; longer ones are cut.
 _LONGEST = 64
 #: A word, or a sign by itself.
@@ -199,19 +196,11 @@ def exhibits_of(
         seen = look_at(subject, passage[1])
         found.append(replace(seen, id=f"{kind}-coref-{passage[0] + 1:03d}", own_text=own_text))
     if subject.kind == "dec" and roles is not None and _REPEATED & set(roles["role"]):
-        found.append(_twice(subject, found[0], own_text))
+        # The beginning of a sentence, said twice: what heads do that find a token again.
+        words = " ".join(found[0].title.split()[:_FEW_WORDS])
+        seen, name = look_at(subject, f"{words} {words}"), f"{found[0].id}-twice"
+        found.append(replace(seen, id=name, title=f"Said twice: {words}", own_text=own_text))
     return found, []
-
-
-#: Words of a sentence that is shown twice.
-_FEW_WORDS = 8
-
-
-def _twice(subject: Subject, first: Exhibit, own_text: bool) -> Exhibit:
-    """The beginning of a sentence, said twice: what heads do that find a token again."""
-    words = " ".join(first.title.split()[:_FEW_WORDS])
-    seen = look_at(subject, f"{words} {words}")
-    return replace(seen, id=f"{first.id}-twice", title=f"Said twice: {words}", own_text=own_text)
 
 
 def look_at(subject: Subject, item: Item | str | tuple[str, str]) -> Exhibit:
@@ -220,9 +209,9 @@ def look_at(subject: Subject, item: Item | str | tuple[str, str]) -> Exhibit:
     An encoder-decoder that gets a single sentence translates it, and its maps are those of its own
     translation, teacher-forced.
     """
-    if isinstance(item, str):
-        item = Sentence(item)
-    item = _with_words(_with_target(subject, Pair(*item) if isinstance(item, tuple) else item))
+    if not isinstance(item, Sentence | Pair):
+        item = Sentence(item) if isinstance(item, str) else Pair(*item)
+    item = _with_words(subject, item)
     intake = intake_of(subject.model, subject.tokenizer)
     limits = [limit for limit in (intake.source_limit, intake.target_limit) if limit]
     batch, _ = encode_one(subject, item, max_length=min([_LONGEST, *limits]))
@@ -237,8 +226,12 @@ def look_at(subject: Subject, item: Item | str | tuple[str, str]) -> Exhibit:
 
     with tap(subject, Needs(maps=True)) as watch:
         watch(batch, receive=receive)
-    texts, sides = _texts(batch, subject.anatomy.stacks)
-    names = dict(zip(texts, batch.sides.values(), strict=False))
+    stacks, names = subject.anatomy.stacks, {"src": next(iter(batch.sides.values()))}
+    sides = dict.fromkeys(stacks, ("src", "src"))  # a single text is "src"
+    if len(batch.sides) > 1:
+        names = {"src": batch.sides["source"], "tgt": batch.sides["target"]}
+        sides = {stack: SIDES[stack] for stack in stacks}
+    texts = {name: _text(side) for name, side in names.items()}
     arcs = [(name, *arc) for name, side in names.items() for arc in _arcs(side)]
     return Exhibit("look", texts_of(item)[0], texts, sides, maps, arcs=arcs)
 
@@ -269,23 +262,19 @@ def _links(subject: Subject, items: Sequence[Item], corpus: Corpus) -> list[list
     return found
 
 
-def _with_target(subject: Subject, item: Item) -> Item:
-    """For an encoder-decoder, a single sentence with the model's own translation."""
-    if "cross" not in subject.anatomy.stacks or isinstance(item, Pair):
-        return item
-    found = own_output(subject, [item])
-    if not found:
-        raise InputError(f"{subject.name} makes nothing of the sentence '{item.text}'.")
-    return found[0]
+def _with_words(subject: Subject, item: Item) -> Item:
+    """The item with words in every text: those of its annotation, else those between spaces.
 
-
-def _with_words(item: Item) -> Item:
-    """The item with words in every text: those of its annotation, else those between spaces."""
+    For an encoder-decoder a single sentence gets the model's own translation.
+    """
+    if isinstance(item, Sentence) and "cross" in subject.anatomy.stacks:
+        told = own_output(subject, [item])
+        if not told:
+            raise InputError(f"{subject.name} makes nothing of the sentence '{item.text}'.")
+        item = told[0]
     known = sentences_of(item)
     words = [one or _split(text) for one, text in zip(known, texts_of(item), strict=True)]
-    if isinstance(item, Sentence):
-        return words[0]
-    return replace(item, annotated=(words[0], words[1]))
+    return words[0] if isinstance(item, Sentence) else replace(item, annotated=(words[0], words[1]))
 
 
 def _split(text: str) -> Sentence:
@@ -299,28 +288,12 @@ def _split(text: str) -> Sentence:
     return Sentence(text, words)
 
 
-def _texts(
-    batch: Batch, stacks: Sequence[str]
-) -> tuple[dict[str, Text], dict[str, tuple[str, str]]]:
-    """The texts by name, and those of queries and keys of a stack; a single text is "src"."""
-    sides = list(batch.sides.values())
-    if len(sides) == 1:
-        return {"src": _text(sides[0])}, dict.fromkeys(stacks, ("src", "src"))
-    source, target = batch.sides["source"], batch.sides["target"]
-    return {"src": _text(source), "tgt": _text(target)}, {one: SIDES[one] for one in stacks}
-
-
-def _text(side: Side) -> Text:
-    words, word_texts = _words(side)
-    return Text(list(side.tokens[0]), [bool(x) for x in side.special[0]], words, word_texts)
-
-
 #: What the name of an arc from a mention to its antecedent begins with; the mention's kind follows.
 COREF = "coref:"
 
 
 def _arcs(side: Side) -> list[tuple[str, int, int]]:
-    """Arcs between words of `_words`: relation, dependent, head; kind, mention, antecedent."""
+    """Arcs between words of `_text`: relation, dependent, head; kind, mention, antecedent."""
     sentence = None if side.words is None else side.words.sentences[0]
     if side.words is None or sentence is None:
         return []
@@ -339,19 +312,20 @@ def _arcs(side: Side) -> list[tuple[str, int, int]]:
     ]
 
 
-def _words(side: Side) -> tuple[list[int] | None, list[str]]:
-    """The word of each token; words that share a token (German *zum*) are one."""
-    if side.words is None or side.words.sentences[0] is None:
-        return None, []
-    pieces = side.words.pieces[0].cpu().numpy()
-    spans = [(word.start, word.end) for word in side.words.sentences[0].words or ()]
-    groups = _joined(pieces)
-    numbers = np.full(pieces.shape[1], -1)
-    texts: list[str] = []
-    for group in groups:
+def _text(side: Side) -> Text:
+    """The tokens and their words; words that share a token (German *zum*) are one."""
+    tokens, special = list(side.tokens[0]), [bool(x) for x in side.special[0]]
+    sentence = None if side.words is None else side.words.sentences[0]
+    if side.words is None or sentence is None:
+        return Text(tokens, special)
+    pieces, words = side.words.pieces[0].cpu().numpy(), sentence.words or ()
+    numbers, texts = np.full(pieces.shape[1], -1), list[str]()
+    for group in _joined(pieces):
         numbers[pieces[group].any(0)] = len(texts)
-        texts.append(_written(side.words.sentences[0], [spans[word] for word in group]))
-    return numbers.tolist(), texts
+        ends = [end for word in group for end in (words[word].start, words[word].end)]
+        placed = [end for end in ends if end is not None]
+        texts.append(sentence.text[min(placed) : max(placed)])
+    return Text(tokens, special, numbers.tolist(), texts)
 
 
 def _joined(pieces: np.ndarray) -> list[list[int]]:
@@ -365,9 +339,3 @@ def _joined(pieces: np.ndarray) -> list[list[int]]:
         else:
             groups.append([word])
     return groups
-
-
-def _written(sentence: Sentence, spans: Sequence[tuple[int | None, int | None]]) -> str:
-    starts = [start for start, _ in spans if start is not None]
-    ends = [end for _, end in spans if end is not None]
-    return sentence.text[min(starts) : max(ends)]

@@ -6,7 +6,7 @@ On disk ``exhibits/index.json`` (texts) and ``exhibits/<id>.npz`` (maps, float16
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,18 @@ class Exhibit:
             if not 0 <= min(word, head) <= max(word, head) < len(self.texts[text].word_texts):
                 raise UsageError(f"An arc '{relation}' of exhibit {self.id} is between no words.")
 
+    def described(self, text: Callable[[Text], dict[str, Any]]) -> dict[str, Any]:
+        """All but its maps, each text as it is to be described."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "own_text": self.own_text,
+            "texts": {name: text(one) for name, one in self.texts.items()},
+            "sides": {stack: list(sides) for stack, sides in self.sides.items()},
+            "arcs": self.arcs,
+            "links": self.links,
+        }
+
     @property
     def bytes(self) -> int:
         """What its maps take on the disk, before packing."""
@@ -115,19 +127,7 @@ def write_exhibits(run: Run, exhibits: Sequence[Exhibit]) -> None:
         maps = {f"{stack}.{layer}": one.maps[stack, layer] for stack, layer in places}
         halves = {key: values.astype("float16") for key, values in maps.items()}
         (folder / f"{one.id}.npz").write(npz_bytes(halves))
-    described = [
-        {
-            "id": one.id,
-            "title": one.title,
-            "own_text": one.own_text,
-            "texts": {name: vars(text) for name, text in one.texts.items()},
-            "sides": {stack: list(sides) for stack, sides in one.sides.items()},
-            "arcs": one.arcs,
-            "links": one.links,
-        }
-        for one in exhibits
-    ]
-    index = {"schema": _SCHEMA, "exhibits": described}
+    index = {"schema": _SCHEMA, "exhibits": [one.described(vars) for one in exhibits]}
     (folder / _INDEX).write(json_encode(index, indent=1).encode() + b"\n")
     run.keep_only("exhibits", [_INDEX, *(f"{name}.npz" for name in ids)])
 

@@ -47,18 +47,8 @@ def exhibit_part(source: Source) -> list[dict[str, Any]]:
     """Titles, tokens, words, and per stack the texts of queries and keys."""
     if source.maps == "none":
         return []
-    return [
-        {
-            "id": one.id,
-            "title": one.title,
-            "own": one.own_text,
-            "texts": {name: _text(text) for name, text in one.texts.items()},
-            "sides": {stack: list(sides) for stack, sides in one.sides.items()},
-            "arcs": one.arcs,
-            "links": one.links,
-        }
-        for one in source.exhibits
-    ]
+    parts = [one.described(_text) for one in source.exhibits]
+    return [part | {"own": part.pop("own_text")} for part in parts]
 
 
 def map_blocks(source: Source) -> Iterator[tuple[str, str]]:

@@ -8,17 +8,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from headcount.records import HeadTable
-from headcount.surveys.roles import (
-    HEAD_KEY,
-    Verdict,
-    confirmed,
-    kind_beside,
-    reported,
-    row_verdicts,
-    value_text,
-)
+from headcount.surveys import roles
 
-FEATURE = kind_beside(__file__, "feature")
+FEATURE = roles.kind_beside(__file__, "feature")
 
 
 # Kovaleva et al., EMNLP 2019, section 4.3, draw maps of this attention and name no threshold; the
@@ -39,13 +31,13 @@ class Features:
     name = "feature"
     reads = ("features",)
 
-    def judge(self, table: HeadTable) -> list[Verdict]:
+    def judge(self, table: HeadTable) -> list[roles.Verdict]:
         """One verdict for each head and feature that holds, the strongest first."""
         frame = table.details["features"]
         rows = frame[(frame["origin"] == "all") & frame["baseline"].notna()]
-        held = confirmed(
+        held = roles.confirmed(
             rows,
-            [*HEAD_KEY, "feature"],
+            [*roles.HEAD_KEY, "feature"],
             self._high,
             lambda rows: self._high(rows, "compared_low") & (rows["p_adjusted"] <= self.level),
         ).sort_values("compared", ascending=False)
@@ -53,22 +45,24 @@ class Features:
             name: held[f"compared{end}"]
             for name, end in (("value", ""), ("low", "_low"), ("high", "_high"), ("n", "_n"))
         }
-        return row_verdicts(
+        return roles.row_verdicts(
             held.assign(**figures),
             self.name,
             lambda row: str(row["feature"]),
             lambda row: (
-                f"attention to {_article(row['feature'])} {value_text(row)}, "
+                f"attention to {_article(row['feature'])} {roles.value_text(row)}, "
                 f"to {row['against']} {row['baseline']:.2f}"
             ),
         )
 
-    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
+    def chance(self, twin: HeadTable, verdict: roles.Verdict) -> float:
         """What the twin's clearest head would give here: its lead, times the verdict's baseline.
 
         Weights themselves do not compare: a random head rests nowhere, and gives all words more.
         """
-        rows = reported(twin.details["features"], verdict, feature=verdict.label, origin="all")
+        rows = roles.reported(
+            twin.details["features"], verdict, feature=verdict.label, origin="all"
+        )
         lead = (rows["compared"] / rows["baseline"]).max()
         return float(lead) * verdict.baseline if len(rows) else math.nan
 

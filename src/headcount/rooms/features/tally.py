@@ -7,9 +7,10 @@ texts that have one. And figure 7: the same for the row of [CLS] alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import Any, Literal, Self
 
 import pandas as pd
@@ -26,8 +27,10 @@ from headcount.rooms.words import (
     LayerSums,
     MeansTally,
     chosen_texts,
+    grouped,
     resample_units,
 )
+from headcount.stats import Floats
 from headcount.surveys import BatchCache, TallyPlan
 from headcount.text import Side, Words
 from headcount.wiring import Needs, Sighting
@@ -118,33 +121,16 @@ def kinds_of(kinds: Tensor, compared: Tensor, bins: Tensor, chosen: Tensor) -> K
     return Kinds(in_bin, share, share @ in_bin, there[..., None] * split[:, None])
 
 
-@dataclass
-class _Sums:
-    """The sums of one site and kind; the last axes are split, then head or bin or both."""
-
-    texts: Tensor
-    value: Tensor
-    square: Tensor
-    bins: Tensor
-    value_bins: Tensor
-    bins_bins: Tensor
-
-    def __add__(self, other: _Sums) -> _Sums:
-        names = [one.name for one in fields(self)]
-        return _Sums(*(getattr(self, name) + getattr(other, name) for name in names))
-
-
 class BinnedMeans(LayerSums):
     """Sums by site and item, and of all words by site and origin; they merge by addition.
 
-    Layers wait by stack, origin and items, each with what its words get and which they are; sums on
-    the device lie by sites, origin and items.
+    Layers wait by stack, origin and items, each with what its words get and which they are.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._kinds: dict[tuple[Site, str], tuple[str, _Sums]] = {}
-        self._words: dict[tuple[Site, str], Tensor] = {}
+        #: Where the attention of each item comes from.
+        self._origins: dict[str, str] = {}
 
     def add(
         self, site: Site, origin: str, items: Sequence[str], weights: Tensor, kinds: Kinds
@@ -154,81 +140,53 @@ class BinnedMeans(LayerSums):
         if key in self._held and self._held[key][0][2] is not kinds:
             self._settle(key)
         self._held.setdefault(key, []).append((site, weights, kinds))
+        self._origins.update(dict.fromkeys(items, origin))
 
     def merge(self, other: BinnedMeans) -> None:
         """Add the sums of another part of the corpus."""
-        self._read()
-        other._read()
-        for key, words in other._words.items():
-            self._add_words(key, words)
-        for kind, (origin, sums) in other._kinds.items():
-            self._add_kind(kind, origin, sums)
-
-    def compared(self, site: Site) -> Mapping[str, Tensor]:
-        """For each item ``[split, sum, head]``: texts, values, squares, baselines, differences.
-
-        Of differences there are the sum and the sum of squares.
-        """
-        self._read()
-        found = {}
-        for (where, item), (origin, sums) in self._kinds.items():
-            if where == site:
-                total, count = self._words[site, origin]
-                found[item] = _compared(sums, total / count.clamp_min(1))
-        return found
+        self.sums.merge(other.sums)
+        self._origins |= other._origins
 
     def _settle(self, key: Any) -> None:
-        sites, weights, (kinds, *_) = zip(*self._held.pop(key), strict=True)
-        found = _sums(torch.cat(weights, dim=1).double(), kinds)
-        place = sites, *key[1:]
-        if place in self._running:
-            torch._foreach_add_(self._running[place], found)
-        else:
-            self._running[place] = [one.clone() for one in found]
+        sites, layers, (kinds, *_) = zip(*self._held.pop(key), strict=True)
+        _, origin, items = key
+        weights, factors = torch.cat(layers, dim=1).double(), kinds.factors
+        value = torch.einsum("bhw,bkw->khb", weights, kinds.share)
+        # Values by kind, head, split and bin, in front of the bins bare; and their squares.
+        crossed = (value @ factors.flatten(2)).unflatten(-1, factors.shape[2:])
+        square = value.square() @ factors[..., 0]
+        count, texts, bins, squares = kinds.shared
+        of_heads = {f"{origin} words": torch.einsum("bhw,bws->hs", weights, kinds.in_bin)}
+        of_all = {f"{origin} count": count}
+        for n, item in enumerate(items):
+            of_heads |= {f"{item} values": crossed[n], f"{item} squares": square[n]}
+            parts = {"texts": texts, "bins": bins, "both": squares}
+            of_all |= {f"{item} {name}": part[n] for name, part in parts.items()}
+        self._sums.add(grouped(sites), of_heads, of_all)
 
-    def _keep(self, key: Any, sums: list[Tensor]) -> None:
-        sites, origin, items = key
-        count, texts, bins, squares, *own = (one.cpu() for one in sums)
-        heads = [site.heads for site in sites]
-        parts = (one.split(heads, dim=axis) for one, axis in zip(own, (0, 1, 1), strict=True))
-        for site, total, crossed, square in zip(sites, *parts, strict=True):
-            self._add_words((site, origin), torch.stack([total, count.expand_as(total)]))
-            value, by_bin = crossed[..., 0], crossed[..., 1:]  # [kind, head, split(, bin)]
-            for n, item in enumerate(items):
-                mine = value[n].T, square[n].T, bins[n], by_bin[n].transpose(0, 1), squares[n]
-                self._add_kind((site, item), origin, _Sums(texts[n], *mine))
+    def compared(self) -> dict[tuple[Site, str], Floats]:
+        """For each site and item ``[split, sum, head]``: texts, values, squares, baselines,
+        differences, their squares.
 
-    def _add_words(self, key: tuple[Site, str], words: Tensor) -> None:
-        self._words[key] = self._words[key] + words if key in self._words else words
-
-    def _add_kind(self, key: tuple[Site, str], origin: str, sums: _Sums) -> None:
-        own = self._kinds.get(key)
-        self._kinds[key] = (origin, sums if own is None else own[1] + sums)
-
-
-def _sums(weights: Tensor, kinds: Kinds) -> list[Tensor]:
-    """The sums over a batch of what words get ``[batch, head, word]``: those of `Kinds.shared`,
-    then words by head and bin, values (bare, and by bin) by kind, head and split, and squares.
-    """
-    value = torch.einsum("bhw,bkw->khb", weights, kinds.share)
-    factors = kinds.factors
-    crossed = (value @ factors.flatten(2)).unflatten(-1, factors.shape[2:])
-    square = value.square() @ factors[..., 0]
-    return [*kinds.shared, torch.einsum("bhw,bws->hs", weights, kinds.in_bin), crossed, square]
-
-
-def _compared(sums: _Sums, usual: Tensor) -> Tensor:
-    """The difference of a text is v - m.u: its square is expanded, and the sums put in.
-
-    `usual` is what a word of each bin gets on average, ``[head, bin]``.
-    """
-    baseline = torch.einsum("cs,hs->ch", sums.bins, usual)
-    crossed = torch.einsum("chs,hs->ch", sums.value_bins, usual)
-    squared = torch.einsum("hs,cst,ht->ch", usual, sums.bins_bins, usual)
-    spread = (sums.square - 2 * crossed + squared).clamp_min(0)
-    texts = sums.texts[:, None].expand_as(baseline)
-    parts = (texts, sums.value, sums.square, baseline, sums.value - baseline, spread)
-    return torch.stack(parts, dim=1)
+        The difference of a text is v - m.u, where u is what a word of each bin gets on average: its
+        square is expanded, and the sums put in.
+        """
+        found = {}
+        for site, (item, origin) in product(self, self._origins.items()):
+            if not self.sums.has(site, f"{item} values"):
+                continue
+            names = [f"{item} {part}" for part in ("values", "squares", "texts", "bins", "both")]
+            values, squares, texts, bins, both = (self.sums.of(site, name) for name in names)
+            total, count = (self.sums.of(site, f"{origin} {part}") for part in ("words", "count"))
+            usual = total / count.clamp_min(1)
+            value, square = values[..., 0].T, squares.T
+            baseline = torch.einsum("cs,hs->ch", bins, usual)
+            crossed = torch.einsum("hcs,hs->ch", values[..., 1:], usual)
+            squared = torch.einsum("hs,cst,ht->ch", usual, both, usual)
+            spread = (square - 2 * crossed + squared).clamp_min(0)
+            parts = (texts[:, None].expand_as(baseline), value, square, baseline, value - baseline)
+            found[site, item] = torch.stack([*parts, spread], dim=1).numpy()
+        return found
 
 
 # --- What words drawn at random would get -------------------------------------------------------
@@ -429,7 +387,7 @@ class FeatureTally(MeansTally):
     )
 
     needs = Needs(tiles=True)
-    kept = (*MeansTally.kept, BinnedMeans, _Sums)
+    kept = (*MeansTally.kept, BinnedMeans)
     none = "no text has words with such a tag or relation"
 
     def __post_init__(self) -> None:
@@ -477,8 +435,7 @@ class FeatureTally(MeansTally):
         """`features`: a row for each head, feature, origin (all tokens or [CLS]) and split."""
         if not any(self.means.items(site) for site in self.means):
             return {}
-        compared = {site: self.binned.compared(site) for site in self.means}
-        frame = self.means.with_baselines(compared).frame("feature")
+        frame = self.means.frame("feature", compared=self.binned.compared())
         parts = frame["feature"].str.partition(_SEPARATOR)
         against = AGAINST.get(self.convention)
         return {"features": frame.assign(feature=parts[0], origin=parts[2], against=against)}

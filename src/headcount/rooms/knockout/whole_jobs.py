@@ -72,15 +72,10 @@ def role_sets(table: HeadTable) -> dict[str, tuple[Head, ...]]:
         says.setdefault(says_of(row), set()).add(head)
     does = says.get("job", set())
     rests = says.get("place", set()) - does
-    joint = {"any function": does, "any rest": rests, "free alone": set(_free_alone(table))}
+    low = table.low["ablation"].to_numpy(dtype=float) if "ablation" in table.low else ()
+    free = {head for head, end in zip(table.heads, low, strict=False) if end <= 0}
+    joint = {"any function": does, "any rest": rests, "free alone": free}
     return {name: tuple(sorted(heads)) for name, heads in (joint | by_role).items() if heads}
-
-
-def _free_alone(table: HeadTable) -> list[Head]:
-    if "ablation" not in table.low:
-        return []
-    low = table.low["ablation"].to_numpy(dtype=float)
-    return [head for head, end in zip(table.heads, low, strict=True) if end <= 0]
 
 
 def matched_draws(
@@ -198,7 +193,11 @@ def knockout(
             name="knockout",
             engine=engine,
         )
-        frame = _frame(found, named, controls, _single_costs(table, found), seed)
+        # What heads cost one at a time, where that was measured by the same metric.
+        alone: dict[Head, float] = {}
+        if table is not None and "ablation" in table.names and found.baseline.name == "loss":
+            alone = dict(zip(table.heads, table.numbers("ablation").tolist(), strict=True))
+        frame = _frame(found, named, controls, alone, seed)
         if kept is not None:
             kept.write_frame("knockout", frame)
     return frame
@@ -223,13 +222,6 @@ def _named(
     if not named:
         raise UsageError("No head has a role, so there is no job to take away; name sets of heads.")
     return named, table
-
-
-def _single_costs(table: HeadTable | None, found: Sweep) -> dict[Head, float]:
-    """What heads cost one at a time, where that was measured by the same metric."""
-    if table is None or "ablation" not in table.names or found.baseline.name != "loss":
-        return {}
-    return dict(zip(table.heads, table.numbers("ablation").tolist(), strict=True))
 
 
 def _frame(

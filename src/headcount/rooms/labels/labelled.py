@@ -6,8 +6,9 @@ import difflib
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,9 +21,9 @@ from torch.nn.functional import cosine_similarity, cross_entropy
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models import Subject, capture_hooks_off
-from headcount.stats import Floats, correlate_weighted
+from headcount.stats import Floats, Kind, correlate_weighted
 from headcount.tasks import Column, FoundExamples, Label, Labelled, Marks, Metric, Task
-from headcount.text import Batch, Encoded, Item, Sentence, Table, read_rows
+from headcount.text import Batch, Encoded, Item, Sentence
 
 # --- One example --------------------------------------------------------------------------------
 
@@ -41,6 +42,7 @@ def labelled(item: Any, where: str) -> Labelled:
         text, second, label = item.text, item.second, item.label
     elif isinstance(item, Mapping):
         text, second, label = item.get("text"), item.get("text2"), item.get("label")
+        line = item.get("line")
     else:
         parts = tasks.parts_of(item, where, (2, 3), "(text, label) or (text, text2, label)")
         text, second, label = parts[0], parts[1] if len(parts) == 3 else None, parts[-1]
@@ -66,13 +68,18 @@ def scored(item: Any, where: str) -> Labelled:
     4.5
     """
     example = labelled(item, where)
-    try:
-        number = float(example.label)
-    except (ValueError, OverflowError):
-        number = math.nan
+    number = _number(example.label)
     if not math.isfinite(number):
         raise InputError(f"{where} has the score '{example.label}'; a score is a finite number.")
     return replace(example, label=number)
+
+
+def _number(label: Label) -> float:
+    """A label as a number; NaN where it is none."""
+    try:
+        return float(label)
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 # --- The examples of a file, or in hand ---------------------------------------------------------
@@ -100,16 +107,22 @@ _LABELLED = {
 }
 
 
-def read_labelled(source: Any, kind: str, columns: Columns) -> FoundExamples:
-    """The labelled examples of a kind of task; all with a second text, or none."""
+def read_labelled(
+    source: Any, kind: str, columns: Columns, *, ragged: bool = False
+) -> FoundExamples:
+    """The labelled examples of a kind of task; all with a second text, or none.
+
+    Second texts are in the column named for them, or in a usual one where no column was named.
+    """
     read, shape = _LABELLED[kind]
-    if isinstance(source, str | Path):
-        table = read_rows(source, header=columns.header)
-        found = FoundExamples(labelled_rows(table, columns, read), table.name)
-    else:
-        found = FoundExamples(
-            tasks.read_each(_named(source, columns), read, kind, shape), tasks.IN_HAND
-        )
+    parts = {
+        "text": tasks.Part(columns.text, tasks.TEXT),
+        "text2": tasks.Part(columns.text2, () if columns.text is not None else SECOND, True),
+        "label": tasks.Part(columns.label, LABEL),
+    }
+    found = tasks.read_examples(
+        source, read, parts, kind, shape, header=columns.header, ragged=ragged
+    )
     paired = [example.second is not None for example in found.examples]
     if len(set(paired)) > 1:
         odd = paired.index(not paired[0])
@@ -118,48 +131,6 @@ def read_labelled(source: Any, kind: str, columns: Columns) -> FoundExamples:
             f"{odd + 1} has {'one' if paired[0] else 'two'}; give all of them the same."
         )
     return found
-
-
-def _named(source: Any, columns: Columns) -> Any:
-    """Examples in hand, those that are mappings by the names of their columns."""
-    rows = tasks.rows_in_hand(source)
-    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
-        return rows  # told by whoever reads it
-
-    def example(row: Any) -> Any:
-        if not isinstance(row, Mapping):
-            return row
-        second = columns.text2
-        if second is None and columns.text is None:
-            second = next((name for name in SECOND if name in row), None)
-        return {
-            "text": tasks.column_value(row, columns.text, tasks.TEXT, "text"),
-            "text2": None if second is None else tasks.column_value(row, second, SECOND, "text2"),
-            "label": tasks.column_value(row, columns.label, LABEL, "label"),
-        }
-
-    return [example(row) for row in rows]
-
-
-def labelled_rows(
-    table: Table, columns: Columns, read: Callable[[Any, str], Labelled]
-) -> tuple[Labelled, ...]:
-    """The examples in some columns of a table, each with its line.
-
-    Second texts are in the column named for them, or in a usual one where no column was named.
-    """
-    text = table.find(columns.text, tasks.TEXT, "text")
-    second = table.has(SECOND) if columns.text is None else None
-    if columns.text2 is not None:
-        second = table.find(columns.text2, SECOND, "text2")
-    label = table.find(columns.label, LABEL, "label")
-    return tasks.read_each_row(
-        table,
-        lambda row: Labelled(
-            row.cells[text], row.cells[label], second and row.cells[second], row.line
-        ),
-        read,
-    )
 
 
 # --- What tasks with a head on top share --------------------------------------------------------
@@ -275,11 +246,10 @@ def glue(
         raise UsageError(f"{chosen.folder} has classes and no scores of similarity; STS-B has.")
     path, columns = _file(chosen, Path(folder), split)
     # Some rows of STS-B end in columns of their own: where the texts came from.
-    table = read_rows(path, header=columns.header, ragged=True)
-    examples = labelled_rows(table, columns, labelled)
+    found = read_labelled(path, "classification", columns, ragged=True)
     extra = {"labels": chosen.labels} if chosen.labels else {}
     make = getattr(tasks, "similarity" if similarity else chosen.kind)
-    return replace(make(examples, metric or chosen.metric, **extra), name=table.name)
+    return replace(make(found.examples, metric or chosen.metric, **extra), name=found.name)
 
 
 def _file(chosen: GlueSet, folder: Path, split: str) -> tuple[Path, Columns]:
@@ -394,8 +364,10 @@ class Classes:
         for known in (self.names, tuple(map(str.lower, self.names))):
             if name in known or name.lower() in known:
                 return known.index(name if name in known else name.lower())
-        for found in (_id(label), self.told.index(name) if name in self.told else None):
-            if found is not None and found < len(self.names):
+        number = _number(label)  # however it is written
+        told = self.told.index(name) if name in self.told else -1
+        for found in (int(number) if number.is_integer() else -1, told):
+            if 0 <= found < len(self.names):
                 return found
         shown = [f"{name} ({number})" for number, name in enumerate(self.names)]
         listed = ", ".join(shown if len(shown) <= 12 else [*shown[:12], "..."])
@@ -410,15 +382,6 @@ def classes_of(subject: Subject, told: Sequence[str]) -> Classes:
     config = subject.inner.config
     names = tuple(str(config.id2label.get(n, f"LABEL_{n}")) for n in range(config.num_labels))
     return Classes(subject.name, names, tuple(told))
-
-
-def _id(label: Label) -> int | None:
-    """A label that is a whole number of 0 or more, however it is written."""
-    try:
-        number = float(label)
-    except ValueError:
-        return None
-    return int(number) if number.is_integer() and number >= 0 else None
 
 
 # --- Classification -----------------------------------------------------------------------------
@@ -531,52 +494,25 @@ def classification(
     return Classification(found.examples, chosen, found.name, tuple(labels), positive)
 
 
-# --- Numbers for texts --------------------------------------------------------------------------
-
 # --- Metrics of predicted numbers ---------------------------------------------------------------
 
 
-def pair_sums(predicted: Floats, gold: Floats) -> Floats:
-    """What Pearson's correlation adds up, ``[example, 6]``: 1, x, y, xx, yy, xy.
-
-    >>> pair_sums(np.array([2.0]), np.array([3.0]))
-    array([[1., 2., 3., 4., 9., 6.]])
-    """
-    one = np.ones_like(predicted)
-    return np.stack([one, predicted, gold, predicted**2, gold**2, predicted * gold], axis=1)
-
-
-def pearson(sums: Floats) -> Floats:
-    """Pearson's r of summed pairs ``[..., 6]``; NaN where one side does not vary.
-
-    >>> x, y = np.array([1.0, 2, 3]), np.array([1.0, 3, 2])
-    >>> pearson(pair_sums(x, y).sum(axis=0)).round(3)
-    np.float64(0.5)
-    """
-    n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spread_x, spread_y = _spread(n, x, xx), _spread(n, y, yy)
-        r = (xy - x * y / n) / np.sqrt(spread_x * spread_y)
-    return np.clip(r, -1, 1)[()]
-
-
-def _spread(n: Floats, total: Floats, squares: Floats) -> Floats:
-    """The sum of squares around the mean; NaN where it is nothing but rounding."""
-    spread = squares - total**2 / n
-    return np.where(spread > 1e-12 * squares, spread, np.nan)
-
-
-def _shares(x: Floats, y: Floats) -> Floats:
-    """What each pair adds to the correlation: products of standard scores, whose mean is r."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return (x - x.mean()) * (y - y.mean()) / (x.std() * y.std())
-
-
-def _spearman(rows: Floats, weights: Floats) -> Floats:
+def _correlated(kind: Kind, rows: Floats, weights: Floats) -> Floats:
+    """The correlation of predictions and gold scores, drawn so many times each."""
     x, y = rows.T
     if _is_constant(x) or _is_constant(y):
         return np.full(len(weights), np.nan)
-    return correlate_weighted(x, y, weights, "spearman")
+    return correlate_weighted(x, y, weights, kind)
+
+
+def _shares(kind: Kind, rows: Floats) -> Floats:
+    """What each pair adds to the correlation: products of standard scores, whose mean is r."""
+    if kind == "spearman":
+        from scipy.stats import rankdata  # a second to import, for this alone
+
+        rows = np.asarray(rankdata(rows, axis=0), dtype=np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((rows - rows.mean(axis=0)).prod(axis=1) / rows.std(axis=0).prod())
 
 
 def _is_constant(values: Floats) -> bool:
@@ -584,35 +520,25 @@ def _is_constant(values: Floats) -> bool:
     return bool(np.ptp(values) <= 1e-6 * np.abs(values).max())
 
 
-def _why(x: Floats, y: Floats) -> str:
+def _why(rows: Floats) -> str:
+    x, y = rows.T
     if len(x) < 2:
         return "a correlation needs two examples or more"
     name, values = ("predictions", x) if _is_constant(x) else ("gold scores", y)
     return f"all {len(values)} {name} are {values[0]:.6g}, and a constant has no order"
 
 
-PEARSON = Metric(
-    "pearson",
-    ("examples", "prediction", "gold", "prediction²", "gold²", "prediction · gold"),
-    pearson,
-    each=lambda rows: _shares(rows[:, 1], rows[:, 2]),
-    reason=lambda rows: _why(rows[:, 1], rows[:, 2]),
-)
-
-
-def _ranks(values: Floats) -> Floats:
-    from scipy.stats import rankdata  # a second to import, for this alone
-
-    return np.asarray(rankdata(values), dtype=np.float64)
-
-
-SPEARMAN = Metric(
-    "spearman",
-    ("prediction", "gold"),
-    None,
-    each=lambda rows: _shares(_ranks(rows[:, 0]), _ranks(rows[:, 1])),
-    drawn=_spearman,
-    reason=lambda rows: _why(rows[:, 0], rows[:, 1]),
+_KINDS: tuple[Kind, Kind] = ("pearson", "spearman")
+PEARSON, SPEARMAN = (
+    Metric(
+        kind,
+        ("prediction", "gold"),
+        None,
+        each=partial(_shares, kind),
+        drawn=partial(_correlated, kind),
+        reason=_why,
+    )
+    for kind in _KINDS
 )
 
 
@@ -622,7 +548,31 @@ NUMBER_METRICS = {"spearman": SPEARMAN, "pearson": PEARSON, "loss": tasks.MEAN_L
 
 
 @dataclass(frozen=True, repr=False)
-class Regression(HeadTask):
+class NumberTask(Task):
+    """Examples with a number each."""
+
+    def losses(self, said: Tensor, batch: Batch) -> Tensor:
+        """The squared error of each example."""
+        return (said - tasks.labels_of(batch, said)) ** 2
+
+    def loss(self, subject: Subject, batch: Batch) -> Tensor:
+        """The loss of each example: ``[example]``."""
+        return self.losses(self.answer(subject, batch), batch)
+
+    def mark(self, answer: Tensor, batch: Batch) -> Marks:
+        """Losses, or predictions beside the gold ones."""
+        said, gold = (
+            part.cpu().double().numpy() for part in (answer, tasks.labels_of(batch, answer))
+        )
+        rows = np.stack([said, gold], axis=1)
+        if self.metric.statistic is not None:  # a loss; correlations are of no sums
+            losses = self.losses(answer, batch).cpu().double().numpy()
+            rows = np.stack([losses, np.ones(len(said))], axis=1)
+        return Marks(rows, said.tolist())
+
+
+@dataclass(frozen=True, repr=False)
+class Regression(NumberTask, HeadTask):
     """Texts, or pairs of texts, with a number each."""
 
     kind: ClassVar[str] = "regression"
@@ -641,28 +591,6 @@ class Regression(HeadTask):
     def answer(self, subject: Subject, batch: Batch) -> Tensor:
         """The number that the model gives each example."""
         return self.logits(subject, batch)[:, 0]
-
-    def loss(self, subject: Subject, batch: Batch) -> Tensor:
-        """The squared error of each example: ``[example]``."""
-        said = self.answer(subject, batch)
-        return (said - tasks.labels_of(batch, said)) ** 2
-
-    def mark(self, answer: Tensor, batch: Batch) -> Marks:
-        """Squared errors, or predictions beside the gold ones."""
-        gold = tasks.labels_of(batch, answer)
-        return number_marks(self.metric, answer, gold, (answer - gold) ** 2)
-
-
-def number_marks(metric: Metric, said: Tensor, gold: Tensor, losses: Tensor) -> Marks:
-    """What the metric counts in predicted numbers."""
-    x, y = said.cpu().double().numpy(), gold.cpu().double().numpy()
-    if metric.statistic is None:  # Spearman's, or the caller's own, whatever it is called
-        rows = np.stack([x, y], axis=1)
-    elif metric.name == "loss":
-        rows = np.stack([losses.cpu().double().numpy(), np.ones(len(x))], axis=1)
-    else:
-        rows = pair_sums(x, y)
-    return Marks(rows, x.tolist())
 
 
 def regression(
@@ -691,7 +619,7 @@ def regression(
 
 
 @dataclass(frozen=True, repr=False)
-class Similarity(Task):
+class Similarity(NumberTask):
     """Pairs of texts with a score each; any model that reads text can be asked.
 
     In a batch the two texts of an example stand one below the other, so that scales of an
@@ -736,16 +664,8 @@ class Similarity(Task):
         first, second = embed(subject, batch).unflatten(0, (-1, 2)).unbind(dim=1)
         return cosine_similarity(first, second)
 
-    def loss(self, subject: Subject, batch: Batch) -> Tensor:
+    def losses(self, said: Tensor, batch: Batch) -> Tensor:
         """The squared distance of each cosine from its score, which `span` brings to 0 to 1."""
-        return self._losses(self.answer(subject, batch), batch)
-
-    def mark(self, answer: Tensor, batch: Batch) -> Marks:
-        """Losses, or cosines beside the gold scores."""
-        losses = self._losses(answer, batch)
-        return number_marks(self.metric, answer, tasks.labels_of(batch, answer), losses)
-
-    def _losses(self, said: Tensor, batch: Batch) -> Tensor:
         low, high = self.span
         return (said - (tasks.labels_of(batch, said) - low) / (high - low)) ** 2
 

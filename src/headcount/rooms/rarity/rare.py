@@ -7,19 +7,12 @@ from typing import Literal
 
 from headcount import stats
 from headcount.records import HeadTable
-from headcount.surveys.roles import (
-    HEAD_KEY,
-    Verdict,
-    best_of,
-    kind_beside,
-    row_verdicts,
-    value_text,
-)
+from headcount.surveys import roles
 
 #: What a survey calls frequencies that are counted on the text under test.
 OWN_TEXT = "the corpus"
 
-RARE = kind_beside(__file__, "rare")
+RARE = roles.kind_beside(__file__, "rare")
 
 
 # Voita et al., ACL 2019, section 5.3, found one in the first layer of each model: 66% of tokens on
@@ -54,9 +47,9 @@ class Rare:
         """What it asks a share of, in words, the column, and the least."""
         return (("the two rarest tokens", "rare_two", self.share),)
 
-    def judge(self, table: HeadTable) -> list[Verdict]:
+    def judge(self, table: HeadTable) -> list[roles.Verdict]:
         """The heads whose share reaches the threshold and lies above the baseline."""
-        found = table.details["rarity"].set_index(HEAD_KEY)
+        found = table.details["rarity"].set_index(roles.HEAD_KEY)
         if "counts" in found and not self.own_text:
             found = found[found["counts"] != OWN_TEXT]
         rarest = found.loc[found["target"] == "rare", "share"]
@@ -68,17 +61,18 @@ class Rare:
         two = two.assign(p_adjusted=stats.holm(two["p"].to_numpy()))
         high = (two["low"] >= self.share) & (two["low"] >= self.times * two["chance"])
         held = two[high & (two["p_adjusted"] <= self.level)].rename(columns={"share": "value"})
-        return row_verdicts(
+        return roles.row_verdicts(
             held.sort_values("value", ascending=False),
             self.name,
             lambda row: "two rarest tokens",
             lambda row: (
-                f"one of the two rarest tokens {value_text(row)}, the rarest {row['rarest']:.2f}, "
-                f"chance {row['chance']:.2f}, among uncommon tokens {row['uncommon']:.2f}"
+                f"one of the two rarest tokens {roles.value_text(row)}, "
+                f"the rarest {row['rarest']:.2f}, chance {row['chance']:.2f}, "
+                f"among uncommon tokens {row['uncommon']:.2f}"
                 + (f", counts of {row['counts']}" if row.get("counts") else "")
             ),
         )
 
-    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
+    def chance(self, twin: HeadTable, verdict: roles.Verdict) -> float:
         """The share of the twin's best head."""
-        return best_of(twin, "rare_two", verdict.head.stack)
+        return roles.best_of(twin, "rare_two", verdict.head.stack)

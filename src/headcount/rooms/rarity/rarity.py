@@ -141,18 +141,14 @@ def corpus_frequencies(batches: Iterable[Batch], common: int = COMMON) -> dict[s
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for batch in batches:
         for name, side in batch.sides.items():
-            counts[name].update(_own_tokens(side))
+            for tokens, real, special in zip(side.tokens, side.real, side.special, strict=True):
+                marks = special[real].tolist()
+                counts[name].update(t for t, mark in zip(tokens, marks, strict=True) if not mark)
     return {
         name: Frequencies.from_counts(found, name=OWN_TEXT, by="token", common=common)
         for name, found in counts.items()
         if found
     }
-
-
-def _own_tokens(side: Side) -> Iterable[str]:
-    for tokens, real, special in zip(side.tokens, side.real, side.special, strict=True):
-        marks = special[real].tolist()
-        yield from (token for token, mark in zip(tokens, marks, strict=True) if not mark)
 
 
 def _wordfreq(language: str, common: int) -> Frequencies:
@@ -254,7 +250,9 @@ def rarest(
     >>> found.one.tolist(), found.two.tolist(), found.eligible.tolist()
     ([[9.0, 2.0, 2.0]], [[9.0, 9.0, 5.0]], [[False, True, True]])
     """
-    so_far, new = _Smallest(len(frequency)), _first_times(forms)
+    so_far, new = _Smallest(len(frequency)), np.zeros(forms.shape, dtype=bool)
+    for row, own in enumerate(forms):  # where a form stands for the first time in its row
+        new[row, np.unique(own, return_index=True)[1]] = True
     told = []
     for place in range(frequency.shape[1]):
         so_far.take(frequency[:, place], new[:, place])
@@ -300,14 +298,6 @@ class _Smallest:
         further = (self.forms < 2) & np.isfinite(self.second)
         two = np.where(further, self.second, self.first)
         return [self.first, two, self.of_first, self.of_first + further * self.of_second]
-
-
-def _first_times(forms: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Where a form stands for the first time in its row."""
-    new = np.zeros(forms.shape, dtype=bool)
-    for row, own in enumerate(forms):
-        new[row, np.unique(own, return_index=True)[1]] = True
-    return new
 
 
 def _forms(side: Side, row: int, by: str) -> Iterator[tuple[int, str]]:
@@ -357,13 +347,12 @@ class Rarity(SumsTally):
     """Share of queries whose largest weight is on a rarest token, with two baselines.
 
     `frequencies` are one for all sides, or one a side ("source", "target"). A causal query is
-    held to the tokens it can see. With `unit="sentence"` every sentence weighs the same, by the
-    share of its queries. Chance is a pick among all tokens in sight; `uncommon` a pick among the
-    uncommon ones: what a head would reach that only shuns frequent tokens.
+    held to the tokens it can see. Chance is a pick among all tokens in
+    sight; `uncommon` a pick among the uncommon ones: what a head would reach that only shuns
+    frequent tokens.
     """
 
     frequencies: Frequencies | Mapping[str, Frequencies]
-    unit: Literal["token", "sentence"] = "token"
     columns = (RARE, RARE_TWO)
     together = True
     needs = Needs(tops=frozenset({_LEFT_OUT}))
@@ -387,11 +376,13 @@ class Rarity(SumsTally):
         for name, which in ((RARE.name, "one"), (RARE_TWO.name, "two")):
             limit = self._by_query(sighting, getattr(known, which))
             hits = over_rows((pointed <= limit[:, None]).double(), rows)
-            blind = {
-                part: (self._by_query(sighting, getattr(known, f"{part}_{which}")) * rows).sum(-1)
-                for part in PICKS
-            }
-            self._add(sighting.site, name, hits, blind, rows.sum(-1).double())
+            cells = rows.sum(-1).double()
+            add_micro(self.sums, sighting.site, name, hits, cells)
+            for part in PICKS:
+                chances = self._by_query(sighting, getattr(known, f"{part}_{which}"))
+                expected, over = (chances * rows).sum(-1), f"{name}_over_{part}"
+                add_micro(self.sums, sighting.site, over, hits - expected[:, None], cells)
+                self.sums.add(sighting.site, {}, shared={f"{name}_{part}": expected.sum()})
 
     def compute(self) -> list[Reading]:
         """Two readings a site."""
@@ -406,18 +397,6 @@ class Rarity(SumsTally):
             if self._known(site)
         ]
         return {"rarity": pd.concat(frames, ignore_index=True)} if frames else {}
-
-    def _add(
-        self, site: Site, name: str, hits: Tensor, blind: dict[str, Tensor], cells: Tensor
-    ) -> None:
-        if self.unit == "sentence":
-            each = cells.clamp_min(1)
-            hits, blind = hits / each[:, None], {part: x / each for part, x in blind.items()}
-            cells = (cells > 0).double()
-        add_micro(self.sums, site, name, hits, cells)
-        for part, expected in blind.items():
-            add_micro(self.sums, site, f"{name}_over_{part}", hits - expected[:, None], cells)
-            self.sums.add(site, {}, shared={f"{name}_{part}": expected.sum()})
 
     def _looked_up(self, sighting: Sighting, side: str) -> tuple[Tensor, Rarest] | None:
         """What is rarest on the side of the keys; the same for all sites of a batch."""

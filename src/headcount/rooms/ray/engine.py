@@ -98,7 +98,13 @@ class RayEngine:
             ) from error
         except (RuntimeError, ValueError) as error:
             if "ersion" in str(error):
-                raise UsageError(_differs(self.address, _versions(str(error)))) from error
+                lines = [line.strip() for line in str(error).splitlines()]
+                kept = [line for line in lines if "ython" in line or "Ray:" in line]
+                raise UsageError(
+                    f"The Ray cluster at {self.address} has other versions than this process "
+                    f"({' and '.join(kept) or _line(error)}); use the same Python, Ray and "
+                    "headcount everywhere."
+                ) from error
             raise UsageError(
                 f"Ray could not be reached at {self.address or 'this machine'}: {_line(error)}."
             ) from error
@@ -151,19 +157,6 @@ def _ray() -> Any:
 def _line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines or [type(error).__name__])[0].rstrip(".")
-
-
-def _versions(message: str) -> str:
-    """What Ray says of two versions, in a line."""
-    kept = [line.strip() for line in message.splitlines() if "ython" in line or "Ray:" in line]
-    return " and ".join(kept) or _line(RuntimeError(message))
-
-
-def _differs(where: str | None, what: str) -> str:
-    return (
-        f"The Ray cluster at {where} has other versions than this process ({what}); use the same "
-        "Python, Ray and headcount everywhere."
-    )
 
 
 # --- The actors ---------------------------------------------------------------------------------
@@ -336,7 +329,10 @@ class _Crew:
             if not slot.ready or slot.work is not None:
                 continue
             work = self._again.popleft() if self._again else None
-            if work is None and more and not self._is_ahead():
+            # Others may be far behind: answers wait for those before them.
+            oldest = next(iter(self._open.values()), self._begun_so_far)
+            ahead = self._begun_so_far - oldest >= _AHEAD * len(self._slots)
+            if work is None and more and not ahead:
                 piece = next(pieces, None)
                 more = piece is not None
                 if piece is not None:
@@ -350,11 +346,6 @@ class _Crew:
             parts = work.piece.parts[cut.start : cut.stop]
             self._under_way[slot.actor.do.remote(parts)] = slot
         return more
-
-    def _is_ahead(self) -> bool:
-        """Whether others are far enough behind: answers wait for those before them."""
-        oldest = next(iter(self._open.values()), self._begun_so_far)
-        return self._begun_so_far - oldest >= _AHEAD * len(self._slots)
 
     def _take(self, slot: _Slot, ref: Any) -> Iterator[Answer]:
         """What came back from a worker, or that it is gone."""

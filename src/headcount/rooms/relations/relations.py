@@ -25,12 +25,14 @@ from headcount.rooms.words import (
     ALL,
     BatchCells,
     HitsTally,
+    HitsTest,
     RelationCounts,
-    RelationTest,
     SiteHits,
     Small,
     Unit,
+    best_offset,
     correct_tests,
+    figure_frame,
     figures_by_split,
     hits_by_cell,
     in_selection,
@@ -297,27 +299,20 @@ COLUMNS = (*FRAMES["relations"], "p_bh", "sentences", "selected", "note")
 
 
 def relation_frame(
-    counts: Sequence[RelationCounts], test: RelationTest, *, root: bool = False
+    counts: Sequence[RelationCounts], test: HitsTest, *, root: bool = False
 ) -> pd.DataFrame:
     """A row for each head, relation, direction and split; `root` keeps the root's own row."""
     _check_relations(counts, test)
-    blocks = [block for one in counts for block in _blocks(one, test, root)]
-    if not blocks:
+    parts = [figure_frame(one.heads, _blocks(one, test, root)) for one in counts]
+    parts = [part for part in parts if len(part)]
+    if not parts:
         return pd.DataFrame(columns=list(COLUMNS))
-    sizes = [len(block["head"]) for block in blocks]  # one value for a block is that of its heads
-    columns = {
-        name: [
-            np.broadcast_to(block[name], size) for block, size in zip(blocks, sizes, strict=True)
-        ]
-        for name in blocks[0]
-    }
-    frame = pd.DataFrame({name: np.concatenate(parts) for name, parts in columns.items()})
-    frame = frame.assign(p_adjusted=np.nan, p_bh=np.nan)
-    correct_tests(frame, frame.index[frame["p"].notna()], "sentences", test.level)
-    return frame[list(COLUMNS)]
+    frame = pd.concat(parts, ignore_index=True)
+    correct_tests(frame, frame.index[frame["p"].notna()], test.level)
+    return frame.rename(columns={"texts": "sentences"})[list(COLUMNS)]
 
 
-def _check_relations(counts: Sequence[RelationCounts], test: RelationTest) -> None:
+def _check_relations(counts: Sequence[RelationCounts], test: HitsTest) -> None:
     """Refuse a relation that was asked for and never occurs."""
     there = {name for one in counts for sub in (True, False) for name in one.relations(sub)} | {ALL}
     for name in test.relations or ():
@@ -327,18 +322,24 @@ def _check_relations(counts: Sequence[RelationCounts], test: RelationTest) -> No
             raise UsageError(f"The relation '{name}' never occurs in this treebank; {hint}")
 
 
-def _blocks(counts: RelationCounts, test: RelationTest, root: bool) -> Iterator[dict[str, Any]]:
+def _blocks(counts: RelationCounts, test: HitsTest, root: bool) -> Iterator[dict[str, Any]]:
     """One block of rows, a head each, for every relation, direction and split that has arcs."""
-    found = counts.relations(test.subtypes)
+    found = counts.relations()
     usual = [ALL, *(name for name in found if name != "_" and (root or name.lower() != "root"))]
-    chosen = in_selection(counts.units, test.seed)
-    stack, layer, head = zip(*counts.heads, strict=True)
+    in_select = in_selection(counts.units, test.seed)
     for relation in usual if test.relations is None else test.relations:
         for direction in counts.directions:
-            hits = counts.of(relation, direction, test.subtypes)
-            for figures in figures_by_split(hits, chosen[hits.unit], counts.tried, test):
-                key = {"relation": relation, "direction": direction}
-                yield {"stack": stack, "layer": layer, "head": head, **key, **figures}
+            hits = counts.of(relation, direction)
+            chosen, few = in_select[hits.unit], int(hits.arcs.sum()) < test.support
+            note = f"fewer than {test.support} arcs" if few else ""
+            best, naive = (
+                [(place, {"offset": np.nan if place is None else float(counts.tried[place])})]
+                for part in (hits.offsets[chosen], hits.offsets)
+                for place in [best_offset(part, counts.tried)]
+            )
+            baselines = {"select": best, "report": best, "all": naive}
+            for figures in figures_by_split(hits, chosen, baselines, test):
+                yield {"relation": relation, "direction": direction, "note": note, **figures}
 
 
 # --- How well each head points along dependency arcs, by relation and direction -----------------
@@ -372,7 +373,7 @@ class Relations(HitsTally):
     offsets: Sequence[int] | None = None
     #: Whether the 's behind a possessor stands for it; by convention where None.
     possessive: bool | None = None
-    test: RelationTest = field(default_factory=RelationTest)
+    test: HitsTest = field(default_factory=HitsTest)
     _arcs: BatchCache[BatchArcs] = field(
         default_factory=BatchCache, init=False, repr=False, compare=False
     )
@@ -481,7 +482,7 @@ class Relations(HitsTally):
 
 
 def _planned(subject: Any, corpus: Any, options: Any) -> Relations:
-    test = RelationTest(relations=options.relations)
+    test = HitsTest(relations=options.relations)
     # The ladder of nulls reads every arc by itself.
     ladder = plugins.part("nulls") if options.nulls else None
     kind = Relations if ladder is None else ladder.PointingRelations

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial, update_wrapper
-from itertools import islice
+from itertools import chain, islice
 from traceback import walk_tb
 from typing import Any, TypeVar
 
@@ -111,16 +111,13 @@ class _Watch:
         modules = [module for block in blocks for module in block.modules()]
         encoder = [] if self.course.encoder is None else [self.course.encoder]
         with (
-            hooked(blocks, self._enters),
+            hooked(blocks, lambda block, _: self.course.steps.append(block)),
             hooked(modules, self._takes, with_kwargs=True),
             hooked(modules, self._gave, after=True),
             hooked(encoder, self._has_encoded, after=True),
             wiring.listening(self.subject, self._hear),
         ):
             yield
-
-    def _enters(self, block: nn.Module, _: Any) -> None:
-        self.course.steps.append(block)
 
     def _hear(self, site: Site, attended: Attended) -> None:
         attention = self.subject.model.get_submodule(site.module)
@@ -339,18 +336,24 @@ class Aim:
         return len(self.chosen)
 
 
-class StandIns:
-    """Forwards of blocks, attentions, projections and the encoder that know the whole run.
+T = TypeVar("T")
 
-    Neither recording nor with an aim they do what the model's own forwards do.
+
+class Shortcut:
+    """Runs a model whole, then again from one site on; the model is as before when it is closed.
+
+    Blocks, attentions, projections and the encoder run forwards that know the whole run. Neither
+    recording nor with an aim, also within `opened()`, they do what the model's own forwards do.
     """
 
-    def __init__(self, course: Course, spans: Mapping[Site, slice]) -> None:
+    def __init__(self, subject: Subject, course: Course) -> None:
         self.course = course
         self.kept = RecordedRun(zero)
         self.aim: Aim | None = None
         self.is_recording = False
-        self._spans = spans
+        self._subject = subject
+        self._spans = subject.anatomy.spans
+        self._live = _Live(subject, self)
         self._here: Site | None = None
         self._own: dict[nn.Module, Forward] = {}
         self._calls: dict[nn.Module, int] = defaultdict(int)
@@ -362,22 +365,37 @@ class StandIns:
             self._steps[block].append(number)
 
     @contextmanager
-    def recording(self) -> Iterator[None]:
-        """Within the block runs are kept."""
+    def opened(self) -> Iterator[Shortcut]:
+        """Hang everything on the model for this block."""
+        try:
+            with wiring.attached(self._subject, self._live), taken_over(self.forwards()):
+                yield self
+        finally:
+            self.kept = RecordedRun(zero)
+
+    def whole(self, run: Callable[[], T], instead: Instead) -> T:
+        """Run as the model is, and keep what later runs need."""
+        self.kept = RecordedRun(instead)
         self._calls.clear()
         try:
             self.is_recording = True
-            yield
+            return run()
         finally:
             self.is_recording, self._here = False, None
 
-    @contextmanager
-    def aiming(self, aim: Aim) -> Iterator[None]:
-        """Within the block runs begin at the aim."""
+    def again(self, run: Callable[[], T], site: Site, chosen: Tensor) -> T:
+        """Run from a site on with heads ablated, true or false `[ablation, head]`.
+
+        The batch must be the whole run's, once for every ablation, one below the other; no head
+        of an earlier site may be among the chosen.
+        """
+        self._live.instead = self.kept.instead
+        one = len(chosen) == 1
+        self._live.chosen = chosen[0] if one else chosen.repeat_interleave(self.kept.rows, dim=0)
         self._calls.clear()
         try:
-            self.aim = aim
-            yield
+            self.aim = Aim(self.course.passages[site], chosen)
+            return run()
         finally:
             self.aim, self._here = None, None
 
@@ -434,7 +452,9 @@ class StandIns:
     def _block(self, block: nn.Module, *args: Any, **kwargs: Any) -> Any:
         step = self._turn(block, self._steps)
         if self.aim is not None and step < self.aim.passage.step:
-            self._pass_by(step)
+            # Count the attention calls of a block that does not run.
+            for passage in self.course.passages.values():
+                self._calls[passage.attention] += passage.step == step
             last = step == self.aim.passage.step - 1
             return self.kept.given(step, self.aim.copies if last else 1)
         output = self._own[block](*args, **kwargs)
@@ -486,77 +506,21 @@ class StandIns:
             raise NoShortcut(f"{type(module).__name__} was called once more than it was watched")
         return turns[module][count]
 
-    def _pass_by(self, step: int) -> None:
-        """Count the attention calls of a block that does not run."""
-        for passage in self.course.passages.values():
-            if passage.step == step:
-                self._calls[passage.attention] += 1
-
-
-# --- A short cut through a forward --------------------------------------------------------------
-
-T = TypeVar("T")
-
-
-class Shortcut:
-    """Runs a model whole, then again from one site on; the model is as before when it is closed.
-
-    Other forwards of the model, also within `opened()`, run as they always do.
-    """
-
-    def __init__(self, subject: Subject, course: Course) -> None:
-        self._subject = subject
-        self._stand_ins = StandIns(course, subject.anatomy.spans)
-        self._live = _Live(subject, self._stand_ins)
-
-    @contextmanager
-    def opened(self) -> Iterator[Shortcut]:
-        """Hang everything on the model for this block."""
-        try:
-            with wiring.attached(self._subject, self._live), taken_over(self._stand_ins.forwards()):
-                yield self
-        finally:
-            self._stand_ins.kept = RecordedRun(zero)
-
-    def whole(self, run: Callable[[], T], instead: Instead) -> T:
-        """Run as the model is, and keep what later runs need."""
-        self._stand_ins.kept = RecordedRun(instead)
-        with self._stand_ins.recording():
-            return run()
-
-    @property
-    def intact(self) -> bool:
-        """Whether the model has left alone what the whole run kept."""
-        return self._stand_ins.kept.intact
-
-    def again(self, run: Callable[[], T], site: Site, chosen: Tensor) -> T:
-        """Run from a site on with heads ablated, true or false `[ablation, head]`.
-
-        The batch must be the whole run's, once for every ablation, one below the other; no head
-        of an earlier site may be among the chosen.
-        """
-        kept = self._stand_ins.kept
-        self._live.instead = kept.instead
-        one = len(chosen) == 1
-        self._live.chosen = chosen[0] if one else chosen.repeat_interleave(kept.rows, dim=0)
-        with self._stand_ins.aiming(Aim(self._stand_ins.course.passages[site], chosen)):
-            return run()
-
 
 class _Live(Ablation):
     """On the seam: keeps what heads give in a whole run, ablates them in a run from a site on."""
 
-    def __init__(self, subject: Subject, stand_ins: StandIns) -> None:
+    def __init__(self, subject: Subject, shortcut: Shortcut) -> None:
         none = torch.zeros(len(subject.heads), dtype=torch.bool)
-        super().__init__(none, zero, stand_ins.next, subject.anatomy.spans)
-        self._stand_ins = stand_ins
+        super().__init__(none, zero, shortcut.next, subject.anatomy.spans)
+        self._shortcut = shortcut
 
     def __call__(self, module: nn.Module, attended: Attended) -> Tensor:
         """Hear, ablate, or look away."""
-        if self._stand_ins.aim is not None:
+        if self._shortcut.aim is not None:
             return super().__call__(module, attended)
-        if self._stand_ins.is_recording:
-            self._stand_ins.kept.hear(self._stand_ins.next(module), attended)
+        if self._shortcut.is_recording:
+            self._shortcut.kept.hear(self._shortcut.next(module), attended)
         return attended.output
 
 
@@ -618,7 +582,6 @@ def verify(
     subject: Subject,
     task: Task,
     batch: Batch,
-    course: Course,
     shortcut: Shortcut,
     instead: wiring.Instead,
 ) -> None:
@@ -628,7 +591,11 @@ def verify(
     """
     whole = shortcut.whole(lambda: task.answer(subject, batch), instead)
     room = TOLERANCE.get(whole.dtype) or max(HALF, NOISE * _noise(subject, task, batch, whole))
-    for site in _ends(course):
+    stacks: dict[str, list[Site]] = {}
+    for site in shortcut.course.passages:
+        stacks.setdefault(site.stack, []).append(site)
+    ends = [dict.fromkeys((sites[0], sites[-1])) for sites in stacks.values()]
+    for site in chain.from_iterable(ends):
         chosen = torch.zeros(2, len(subject.heads), dtype=torch.bool)
         span = subject.anatomy.spans[site]
         chosen[0, span.start] = chosen[1, span.stop - 1] = True
@@ -639,16 +606,8 @@ def verify(
             with wiring.ablated(subject, one, instead):
                 single = task.answer(subject, batch)
             _compare(both.unflatten(0, (2, -1))[place], single, whole, site, room)
-    if not shortcut.intact:
+    if not shortcut.kept.intact:
         raise NoShortcut("it changes in place what its layers gave")
-
-
-def _ends(course: Course) -> list[Site]:
-    """The first and the last site of each stack."""
-    stacks: dict[str, list[Site]] = {}
-    for site in course.passages:
-        stacks.setdefault(site.stack, []).append(site)
-    return [site for sites in stacks.values() for site in dict.fromkeys((sites[0], sites[-1]))]
 
 
 def _noise(subject: Subject, task: Task, batch: Batch, whole: Tensor) -> float:
@@ -681,24 +640,17 @@ class ShortWay(LongWay):
     name = "short"
     keeps = True
 
-    def __init__(
-        self,
-        subject: Subject,
-        task: Task,
-        rows: int,
-        course: Course,
-        shortcut: Shortcut,
-    ) -> None:
+    def __init__(self, subject: Subject, task: Task, rows: int, shortcut: Shortcut) -> None:
         super().__init__(subject, task, rows)
-        self._course = course
         self._shortcut = shortcut
 
     def groups(self, interventions: Sequence[Intervention], batch: Batch) -> list[Group]:
         """By the first site that they touch."""
         by_site: dict[Site, list[Intervention]] = {}
+        order = self._shortcut.course.order
         for one in interventions:
             sites = [self.subject.anatomy.site(head.stack, head.layer) for head in one.heads]
-            by_site.setdefault(min(sites, key=self._course.order.__getitem__), []).append(one)
+            by_site.setdefault(min(sites, key=order.__getitem__), []).append(one)
         return [
             Group(f"{site.stack}.{site.layer}", tuple(members), site)
             for site, members in by_site.items()
@@ -843,11 +795,10 @@ def short_way(
         return GeneratingWay(subject, task, rows), ""
     trial, instead = _one_that_runs(subject, task, trials)
     try:
-        course = course_of(subject, trial)
-        shortcut = Shortcut(subject, course)
+        shortcut = Shortcut(subject, course_of(subject, trial))
         with shortcut.opened():
-            verify(subject, task, trial, course, shortcut, instead)
-        return ShortWay(subject, task, rows, course, shortcut), ""
+            verify(subject, task, trial, shortcut, instead)
+        return ShortWay(subject, task, rows, shortcut), ""
     except NoShortcut as error:
         why = str(error)
     except UNEXPECTED_ROWS as error:

@@ -18,6 +18,7 @@ from conllu.exceptions import ParseException
 from headcount import plugins
 from headcount.errors import Fault, InputError, sound
 from headcount.text import (
+    AS_USUAL,
     CorpusFormat,
     Form,
     Item,
@@ -57,8 +58,8 @@ Token = Mapping[str, Any]
 
 
 def read_conllu(
-    file: TextFile, skipped: Counter[str], *, strict: bool = False
-) -> Iterator[Sentence]:
+    file: TextFile, skipped: Counter[str], how: ReadOptions = AS_USUAL
+) -> Iterator[Item]:
     """The sentences of a file; empty nodes are left out and counted.
 
     A sentence that is no CoNLL-U or no tree is skipped and counted, or refused with `strict`.
@@ -70,12 +71,12 @@ def read_conllu(
     >>> sentence.text, [(word.form, word.start, word.end) for word in sentence.words]
     ('zum', [('zu', 0, 3), ('dem', 0, 3)])
     """
-    return _sentences(file, _conllu_token, skipped, strict)
+    return _items(file, _conllu_token, skipped, how)
 
 
 def read_conll(
-    file: TextFile, skipped: Counter[str], *, strict: bool = False
-) -> Iterator[Sentence]:
+    file: TextFile, skipped: Counter[str], how: ReadOptions = AS_USUAL
+) -> Iterator[Item]:
     """The sentences of a file; a faulty one is skipped and counted, or refused with `strict`.
 
     The columns are id, form, lemma, coarse tag, tag, features, head and relation; of two further
@@ -88,7 +89,7 @@ def read_conll(
     >>> sentence.text, [(word.head, word.deprel) for word in sentence.words]
     ('Rain fell', [(2, 'nsubj'), (0, 'root')])
     """
-    return _sentences(file, _conll_token, skipped, strict)
+    return _items(file, _conll_token, skipped, how)
 
 
 # --- One line -----------------------------------------------------------------------------------
@@ -149,9 +150,11 @@ def _conll_token(line: str, where: str) -> Token:
 # --- One sentence -------------------------------------------------------------------------------
 
 
-def _sentences(
-    file: TextFile, read: Callable[[str, str], Token], skipped: Counter[str], strict: bool
-) -> Iterator[Sentence]:
+def _items(
+    file: TextFile, read: Callable[[str, str], Token], skipped: Counter[str], how: ReadOptions
+) -> Iterator[Item]:
+    """Sentences; passages of them with coreference, or pairs with a translation in a comment."""
+
     def sentence(block: list[Line]) -> Sentence | None:
         comments = _comments(block)
         tokens = [
@@ -178,14 +181,14 @@ def _sentences(
             line=block[0][0],
         )
 
-    return sound(_blocks(file), sentence, skipped, strict)
-
-
-def _blocks(file: TextFile) -> Iterator[list[Line]]:
-    """Runs of lines between blank lines."""
-    for filled, lines in groupby(file.lines(), key=lambda line: bool(line[1].strip())):
-        if filled:
-            yield list(lines)
+    # Runs of lines between blank lines.
+    filled = groupby(file.lines(), key=lambda line: bool(line[1].strip()))
+    blocks = (list(lines) for is_filled, lines in filled if is_filled)
+    found = sound(blocks, sentence, skipped, how.strict)
+    if how.passage is not None:
+        passages: Iterator[Item] = plugins.get("parts", "passages")(found, skipped, how)
+        return passages
+    return found if how.translation is None else _translated(found, how.translation, file.name)
 
 
 def _comments(block: Sequence[Line]) -> dict[str, str]:
@@ -261,22 +264,6 @@ def _word(token: Token, start: int, end: int) -> Word:
     )
 
 
-# --- The formats --------------------------------------------------------------------------------
-
-
-def _format(read: Callable[..., Iterator[Sentence]]) -> CorpusFormat:
-    def items(file: TextFile, skipped: Counter[str], how: ReadOptions) -> Iterator[Item]:
-        found = read(file, skipped, strict=how.strict)
-        if how.passage is not None:
-            passages: Iterator[Item] = plugins.get("parts", "passages")(found, skipped, how)
-            return passages
-        if how.translation is not None:
-            return _translated(found, how.translation, file.name)
-        return found
-
-    return CorpusFormat(items, translations=True)
-
-
 def _translated(sentences: Iterable[Sentence], comment: str, name: str) -> Iterator[Pair]:
     for sentence in sentences:
         found = sentence.comments.get(comment, "")
@@ -289,4 +276,5 @@ def _translated(sentences: Iterable[Sentence], comment: str, name: str) -> Itera
         yield Pair(sentence.text, found, sentence.line, (sentence, None))
 
 
-CONLLU, CONLL = _format(read_conllu), _format(read_conll)
+#: Both among the formats of corpora.
+CONLLU, CONLL = (CorpusFormat(read, translations=True) for read in (read_conllu, read_conll))

@@ -5,17 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headcount.records import HeadTable
-from headcount.surveys.roles import (
-    TRIALS,
-    Verdict,
-    best_of,
-    kind_beside,
-    passing_rows,
-    plain_words,
-    row_verdicts,
-)
+from headcount.surveys import roles
 
-ALIGNMENT = kind_beside(__file__, "alignment")
+ALIGNMENT = roles.kind_beside(__file__, "alignment")
 
 
 # Cross heads that point to the source token that a target token translates: Garg et al. 2019 while
@@ -38,26 +30,28 @@ class Alignment:
     level: float = 0.05
     kind = ALIGNMENT
     name = "alignment"
-    reads = ("alignment", "alignment_read", TRIALS)
+    reads = ("alignment", "alignment_read", roles.TRIALS)
 
     @property
     def asks(self) -> tuple[tuple[str, str, float], ...]:
         """What it asks a share of, in words, the column, and the least."""
         return tuple((f"the translation of a token {w}", c, self.least) for w, c in WHEN.items())
 
-    def judge(self, table: HeadTable) -> list[Verdict]:
+    def judge(self, table: HeadTable) -> list[roles.Verdict]:
         """The heads that align, by when they do it."""
         found = [verdict for when in WHEN for verdict in self._judge(table, when)]
         return sorted(found, key=lambda verdict: -verdict.value)
 
-    def _judge(self, table: HeadTable, when: str) -> list[Verdict]:
-        return row_verdicts(
-            passing_rows(table, WHEN[when], least=self.least, level=self.level, margin=self.margin),
+    def _judge(self, table: HeadTable, when: str) -> list[roles.Verdict]:
+        return roles.row_verdicts(
+            roles.passing_rows(
+                table, WHEN[when], least=self.least, level=self.level, margin=self.margin
+            ),
             self.name,
             lambda row: when,
-            lambda row: plain_words(f"the source of a token {when}", row),
+            lambda row: roles.plain_words(f"the source of a token {when}", row),
         )
 
-    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
+    def chance(self, twin: HeadTable, verdict: roles.Verdict) -> float:
         """The value of the twin's best head."""
-        return best_of(twin, WHEN[verdict.label], verdict.head.stack)
+        return roles.best_of(twin, WHEN[verdict.label], verdict.head.stack)

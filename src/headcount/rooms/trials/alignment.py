@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,12 +25,12 @@ from torch import Tensor
 
 from headcount.models import Site, Subject
 from headcount.records import Column
+from headcount.rooms.trials.repeats import id_batches, why_unread
 from headcount.stats import Counts, Floats
 from headcount.surveys import (
     Finding,
     Findings,
     Measure,
-    Stream,
     TrialPlan,
     interval_of,
     measure_of,
@@ -37,7 +38,7 @@ from headcount.surveys import (
     stream_of,
     wrapping_of,
 )
-from headcount.text import Batch, Side, encode, intake_of, ready_batch
+from headcount.text import Batch, Side, encode, intake_of
 from headcount.wiring import Needs, Sighting
 
 # --- Which source token a target token translates, learnt from the pairs alone ------------------
@@ -317,14 +318,12 @@ def copies(batches: Sequence[Batch]) -> dict[int, Links]:
             found[number] = [
                 (place, source.index(token))
                 for place, token in enumerate(target)
-                if place and _is_copy(token, source, target)
+                if place
+                and source.count(token) == target.count(token) == 1
+                and source[0] != token
+                and any(letter.isdigit() or letter.isupper() for letter in token)
             ]
     return found
-
-
-def _is_copy(token: str, source: list[str], target: list[str]) -> bool:
-    once = source.count(token) == target.count(token) == 1 and source[0] != token
-    return once and any(letter.isdigit() or letter.isupper() for letter in token)
 
 
 def _places(side: Side, row: int) -> Tensor:
@@ -435,26 +434,19 @@ class SinkTrial:
 
     def unfit(self, subject: Subject) -> str | None:
         """Only decoder-only models that read text; a translator is asked on its pairs."""
-        if subject.kind != "dec":
-            return "only decoders that read text by themselves are asked"
-        return "the model has no tokenizer to read text" if subject.tokenizer is None else None
+        return why_unread(subject)
 
     def __call__(self, subject: Subject) -> Findings:
         """Run the windows with and without a begin-of-sequence token."""
         stream, frames, own = stream_of(subject, self.texts), [], SinkMass()
         for name, before in _beginnings(subject).items():
             resting = SinkMass()
-            run_metrics(subject, self._batches(subject, stream, before), [resting])
+            cut = stream.windows(self.length - len(before), self.examples)
+            rows = [before + ids for ids in cut]
+            run_metrics(subject, id_batches(subject, rows, self.batch_size), [resting])
             frames.append(sink_frame(subject, resting, name))
             own = resting if not own.finding.counts.examples else own
         return Findings([own.finding], details={"sinks": pd.concat(frames, ignore_index=True)})
-
-    def _batches(self, subject: Subject, stream: Stream, before: list[int]) -> Iterator[Batch]:
-        rows = [before + ids for ids in stream.windows(self.length - len(before), self.examples)]
-        for first in range(0, len(rows), self.batch_size):
-            ids = torch.tensor(rows[first : first + self.batch_size])
-            inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-            yield ready_batch(inputs, subject.anatomy.stacks, first)
 
 
 def _beginnings(subject: Subject) -> dict[str, list[int]]:
@@ -482,6 +474,7 @@ def _site_frame(subject: Subject, resting: SinkMass, site: Site) -> pd.DataFrame
     counted = resting.finding.counts.of(site)
     value, low, high = interval_of(counted, (0, 1))
     rows = int(counted.cells[:, 0].sum())
+    written: Any = getattr(subject.tokenizer, "convert_ids_to_tokens", None)
     seen = [(counter.pop(None), *counter.most_common(1)[0]) for counter in resting.tops[site]]
     return pd.DataFrame(
         {
@@ -494,15 +487,10 @@ def _site_frame(subject: Subject, resting: SinkMass, site: Site) -> pd.DataFrame
             "uniform": resting.uniform[site][0] / max(resting.uniform[site][1], 1),
             "resting_texts": (counted.hits > RESTING * counted.cells).mean(axis=0),
             "first_top": [first / rows for first, _, _ in seen],
-            "token": [_sink_written(subject, number) for _, number, _ in seen],
+            "token": [str(written(number) if written else number) for _, number, _ in seen],
             "token_top": [times / rows for _, _, times in seen],
         }
     )
-
-
-def _sink_written(subject: Subject, number: int | None) -> str:
-    tokenizer = subject.tokenizer
-    return str(number) if tokenizer is None else str(tokenizer.convert_ids_to_tokens(number))
 
 
 # --- Pairs through a translator -----------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from torch import Tensor
 from headcount.errors import UsageError
 from headcount.models import Subject
 from headcount.records import Column
+from headcount.rooms.trials.repeats import id_batches, why_unread
 from headcount.surveys import (
     Finding,
     Findings,
@@ -30,7 +30,7 @@ from headcount.surveys import (
     stream_of,
     wrapping_of,
 )
-from headcount.text import Batch, intake_of, ready_batch
+from headcount.text import intake_of
 from headcount.wiring import Needs, Sighting, hooked
 
 # --- A needle in a haystack ---------------------------------------------------------------------
@@ -183,10 +183,8 @@ class Needle:
 
     def unfit(self, subject: Subject) -> str | None:
         """Only decoder-only models that read text and predict tokens."""
-        if subject.kind != "dec":
-            return "only decoders that read text by themselves are asked"
-        if subject.tokenizer is None:
-            return "the model has no tokenizer to read text"
+        if why := why_unread(subject):
+            return why
         if not predicts_tokens(subject):
             return "the model has no layer that predicts tokens"
         limit = intake_of(subject.model, subject.tokenizer).target_limit
@@ -214,25 +212,15 @@ class Needle:
             said.extend(output.logits.argmax(-1).cpu())
 
         model = [subject.model]
+        batches = id_batches(subject, [example.ids for example in made], self.batch_size)
         with hooked(model, more, with_kwargs=True), hooked(model, hear, after=True):
-            run_metrics(subject, self._batches(subject, made), [question])
+            run_metrics(subject, batches, [question])
         answers = [torch.tensor(example.answer) for example in made]
         pairs = zip(said, answers, strict=True)
         hits = np.array([float((row[-len(one) - 1 : -1] == one).sum()) for row, one in pairs])
         cells = np.array([float(len(one)) for one in answers])
         right = measure_of(self.name, "right tokens of the answer", hits, cells, (0, 1))
         return Findings([question.finding], [right])
-
-    def _batches(self, subject: Subject, made: Sequence[Haystack]) -> Iterator[Batch]:
-        """Examples of one length together, so that nothing is padded."""
-        first = 0
-        for _, group in groupby(made, key=lambda example: len(example.ids)):
-            rows = [example.ids for example in group]
-            for start in range(0, len(rows), self.batch_size):
-                ids = torch.tensor(rows[start : start + self.batch_size])
-                inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-                yield ready_batch(inputs, subject.anatomy.stacks, first + start)
-            first += len(rows)
 
 
 def _wanted(example: Haystack) -> Tensor:

@@ -10,9 +10,9 @@ text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import groupby
 
 import numpy as np
 import torch
@@ -207,20 +207,38 @@ def plain_ids(subject: Subject, *, target: bool = False) -> list[int]:
         return [number for number in range(size) if number not in named]
     left_out = special_ids(subject.tokenizer) | set(subject.tokenizer.added_tokens_decoder)
     left_out |= {subject.tokenizer.unk_token_id}
+    # Some Marian models have one vocabulary for the source, one for the target.
+    separate = getattr(subject.tokenizer, "separate_vocabs", False) and not target
+    known = subject.tokenizer.get_src_vocab() if separate else subject.tokenizer.get_vocab()
     return sorted(
         number
-        for token, number in _vocabulary(subject.tokenizer, target).items()
+        for token, number in known.items()
         if number not in left_out
         and (rows is None or number < rows)
         and not _SPARE.fullmatch(token)
     )
 
 
-def _vocabulary(tokenizer: Any, target: bool) -> Mapping[str, int]:
-    """Tokens to ids; some Marian models have one vocabulary for the source, one for the target."""
-    separate = getattr(tokenizer, "separate_vocabs", False) and not target
-    found: Mapping[str, int] = tokenizer.get_src_vocab() if separate else tokenizer.get_vocab()
-    return found
+# --- Token ids as batches -----------------------------------------------------------------------
+
+
+def id_batches(subject: Subject, rows: Sequence[Sequence[int]], size: int) -> Iterator[Batch]:
+    """Rows of token ids that follow one another in batches, no more than `size` of one length."""
+    first = 0
+    for _, group in groupby(rows, key=len):
+        alike = list(group)
+        for start in range(0, len(alike), size):
+            ids = torch.tensor(alike[start : start + size])
+            inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+            yield ready_batch(inputs, subject.anatomy.stacks, first + start)
+        first += len(alike)
+
+
+def why_unread(subject: Subject) -> str | None:
+    """Why a trial on plain text is not for a model; None where it is."""
+    if subject.kind != "dec":
+        return "only decoders that read text by themselves are asked"
+    return "the model has no tokenizer to read text" if subject.tokenizer is None else None
 
 
 # --- Random tokens said twice -------------------------------------------------------------------

@@ -40,8 +40,11 @@ def random_twin(subject: Subject, *, seed: int = 0, keep_embeddings: bool = Fals
         notes=["Its weights are random."],
     )
     kinds = {key: (one.device, one.dtype) for key, one in _tensors(twin.model).items()}
-    in_place = _in_place(twin)
-    for tensor in _tensors(twin.model).values() if not in_place else ():
+    tensors = _tensors(twin.model).values()
+    # A large twin on a GPU is drawn there.
+    in_place = all(tensor.device.type == "cuda" for tensor in tensors)
+    in_place = in_place and sum(tensor.numel() for tensor in tensors) >= _MANY
+    for tensor in () if in_place else tensors:
         wide = torch.float32 if tensor.is_floating_point() else tensor.dtype
         tensor.data = tensor.data.to("cpu", wide)
     parts: list[Any] = [*twin.inner.modules(), *_tensors(twin.inner).values()]
@@ -63,7 +66,11 @@ def random_twin(subject: Subject, *, seed: int = 0, keep_embeddings: bool = Fals
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         twin.inner.initialize_weights()
-    _keep_dead(subject, twin)
+    # A layer that lost all its heads still runs one, of zeros; nothing is drawn for it.
+    before, after = core_of(subject.model), core_of(twin.model)
+    for name in (getattr(before.config, KEY, None) or {"shapes": {}})["shapes"]:
+        if not before.get_parameter(name).any():
+            after.get_parameter(name).data.zero_()
     for key, tensor in _tensors(twin.model).items():
         tensor.data = tensor.data.to(*kinds[key])
     _check_drawn(subject, twin)
@@ -77,25 +84,9 @@ def random_twin(subject: Subject, *, seed: int = 0, keep_embeddings: bool = Fals
 _MANY = 2**29
 
 
-def _in_place(subject: Subject) -> bool:
-    """Whether a twin's weights are drawn where they are."""
-    tensors = _tensors(subject.model).values()
-    on_gpu = all(tensor.device.type == "cuda" for tensor in tensors)
-    return on_gpu and sum(tensor.numel() for tensor in tensors) >= _MANY
-
-
 def _tensors(model: nn.Module) -> dict[int, Tensor]:
     """Every weight and buffer, each once: tied ones are the same."""
     return {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-
-
-def _keep_dead(subject: Subject, twin: Subject) -> None:
-    """A layer that lost all its heads still runs one, of zeros; nothing is drawn for it."""
-    cut = getattr(core_of(subject.model).config, KEY, None) or {"shapes": {}}
-    before, after = core_of(subject.model), core_of(twin.model)
-    for name in cut["shapes"]:
-        if not before.get_parameter(name).any():
-            after.get_parameter(name).data.zero_()
 
 
 def _check_drawn(subject: Subject, twin: Subject) -> None:

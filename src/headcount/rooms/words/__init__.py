@@ -7,18 +7,19 @@ from headcount.doors import open_door
 if TYPE_CHECKING:
     from headcount.rooms.words.counts import (
         ALL,
+        SPLITS,
         BatchCells,
-        ChoiceTest,
         HitsTally,
+        HitsTest,
         RelationCounts,
-        RelationTest,
         SiteHits,
         Small,
         Unit,
-        choice_frame,
+        best_offset,
         compact_words,
         correct_tests,
         counts_of,
+        figure_frame,
         figures_by_split,
         hits_by_cell,
         in_selection,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         Pairs,
         WordPairs,
         chosen_texts,
+        grouped,
         word_pairs,
     )
 

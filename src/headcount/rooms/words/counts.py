@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -327,45 +327,23 @@ Chosen = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class RelationTest:
+class HitsTest:
     """How accuracies are judged.
 
-    The null hypothesis: on `report`, the head is right no more often than the offset that was best
-    on `select`, paired by sentence (exact sign flips). Holm corrects over all heads, relations and
-    directions of the frame; Benjamini-Hochberg stands beside it.
+    The null hypothesis: on `report`, the head is right no more often than the baseline (of offsets
+    the one that was best on `select`), paired by text (exact sign flips). Holm corrects over all
+    that stands in a frame against one kind of baseline; Benjamini-Hochberg stands beside it.
     """
 
-    #: Relations with fewer arcs are shown and not tested.
+    #: Relations and kinds with fewer arcs are shown and not tested.
     support: int = 100
     level: float = 0.05
-    #: Over sentences by resampling, in closed form, or as if arcs were independent.
-    interval: Literal["bootstrap", "student", "wilson"] = "bootstrap"
     draws: int = 2000
     confidence: float = 0.95
     #: Of the split and of the draws.
     seed: int = 0
-    #: Whether nsubj:pass stands alone or counts as nsubj.
-    subtypes: bool = False
-    #: Only these, and all of them must occur; with a subtype in the name, only that.
+    #: Of relations only these, and all of them must occur; with a subtype in the name, only that.
     relations: Sequence[str] | None = None
-
-
-@dataclass(frozen=True)
-class ChoiceTest:
-    """How the accuracies of choices are judged.
-
-    The null hypothesis: on `report`, the head is right no more often than the baseline, paired by
-    text (exact sign flips). Holm corrects over all heads and kinds of a baseline, with
-    Benjamini-Hochberg next to it.
-    """
-
-    #: Kinds with fewer choices are shown and not tested.
-    support: int = 30
-    level: float = 0.05
-    draws: int = 2000
-    confidence: float = 0.95
-    #: Of the split and of the draws.
-    seed: int = 0
 
 
 def in_selection(units: Sequence[Unit], seed: int = 0) -> Chosen:
@@ -379,48 +357,45 @@ def in_selection(units: Sequence[Unit], seed: int = 0) -> Chosen:
 
 
 def figures_by_split(
-    counts: Counts, chosen: Chosen, tried: Sequence[int], test: RelationTest
+    counts: Counts,
+    chosen: Chosen,
+    baselines: Mapping[str, Sequence[tuple[int | None, dict[str, Any]]]],
+    test: HitsTest,
 ) -> Iterator[dict[str, Any]]:
-    """The figures of one relation and direction on each split."""
-    place = _best_offset(counts.offsets[chosen], tried)
-    naive = _best_offset(counts.offsets, tried)
-    best = _accuracy(counts, chosen).argmax() if chosen.any() else -1
+    """The figures of one relation or kind on each split, once for each baseline of that split.
+
+    A baseline is its place in the counts, None where there is none, and what is told of it.
+    """
+    best = counts.hits[chosen].sum(axis=0).argmax() if chosen.any() else -1
     enough = int(counts.arcs.sum()) >= test.support
-    for split, rows, offset in (
-        ("select", chosen, place),
-        ("report", ~chosen, place),
-        ("all", np.ones_like(chosen), naive),
-    ):
+    for split, rows in zip(SPLITS, (chosen, ~chosen, np.ones_like(chosen)), strict=True):
         if not rows.any():
             continue
-        arcs, hits = counts.arcs[rows], counts.hits[rows]
-        low, high = interval_over_texts(arcs, hits, test, test.interval)
-        baseline: Any = np.nan
-        p: Any = np.nan
-        if offset is not None:
-            baseline = counts.offsets[rows, offset].sum() / arcs.sum()
-            if split == "report" and enough:
-                p = p_of_counts(hits, counts.offsets[rows, offset])
-        yield {
+        n, hits = counts.arcs[rows], counts.hits[rows]
+        low = high = np.full(hits.shape[1], np.nan)
+        if len(n) > 1:
+            pairs = np.stack([hits, np.broadcast_to(n[:, None], hits.shape)], axis=-1)
+            _, low, high = stats.bootstrap_interval(
+                pairs, draws=test.draws, confidence=test.confidence, seed=test.seed
+            )
+        figures = {
             "split": split,
-            "n": int(arcs.sum()),
-            "accuracy": _accuracy(counts, rows),
+            "n": int(n.sum()),
+            "texts": int(rows.sum()),
+            "accuracy": hits.sum(axis=0) / n.sum(),
             "low": low,
             "high": high,
-            "baseline": baseline,
-            "offset": np.nan if offset is None else float(tried[offset]),
-            "sentences": int(rows.sum()),
-            "p": p,
             "selected": (np.arange(hits.shape[1]) == best) & (split != "all"),
-            "note": "" if enough else f"fewer than {test.support} arcs",
         }
+        for place, about in baselines[split]:
+            theirs = np.full(len(n), np.nan) if place is None else counts.offsets[rows, place]
+            p: Any = np.nan
+            if place is not None and split == "report" and enough and len(n) > 1:
+                p = stats.sign_flip_counts(hits - theirs[:, None], alternative="greater")
+            yield {**figures, **about, "baseline": theirs.sum() / n.sum(), "p": p}
 
 
-def _accuracy(counts: Counts, rows: Chosen) -> Floats:
-    return np.asarray(counts.hits[rows].sum(axis=0) / counts.arcs[rows].sum())
-
-
-def _best_offset(hits: NDArray[np.int64], tried: Sequence[int]) -> int | None:
+def best_offset(hits: NDArray[np.int64], tried: Sequence[int]) -> int | None:
     """The place of the offset that is right most often; among equals the nearest, then the left."""
     if not len(hits):
         return None
@@ -429,42 +404,19 @@ def _best_offset(hits: NDArray[np.int64], tried: Sequence[int]) -> int | None:
     return int(min(equal, key=lambda place: (abs(tried[place]), tried[place])))
 
 
-def interval_over_texts(
-    arcs: NDArray[np.int64],
-    hits: NDArray[np.int64],
-    test: RelationTest | ChoiceTest,
-    way: Literal["bootstrap", "student", "wilson"] = "bootstrap",
-) -> tuple[Floats, Floats]:
-    """The ends of each head's interval; NaN where there is one text."""
-    if way == "wilson":
-        found = stats.wilson_interval(hits.sum(axis=0), arcs.sum(), test.confidence)
-    elif len(arcs) < 2:
-        nothing = np.full(hits.shape[1], np.nan)
-        return nothing, nothing
-    elif way == "student":
-        sums = ((hits**2).sum(axis=0), arcs @ hits, arcs @ arcs, len(arcs), test.confidence)
-        found = stats.ratio_interval(hits.sum(axis=0), arcs.sum(), *sums, bounds=(0, 1))
-    else:
-        pairs = np.stack([hits, np.broadcast_to(arcs[:, None], hits.shape)], axis=-1)
-        found = stats.bootstrap_interval(
-            pairs, draws=test.draws, confidence=test.confidence, seed=test.seed
-        )
-    return found.low, found.high
+def figure_frame(heads: Sequence[Head], figures: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """A row for each head of each block of figures; one value for a block is that of its heads."""
+    stack, layer, index = (np.array(part) for part in zip(*heads, strict=True))
+    blocks = [{"stack": stack, "layer": layer, "head": index, **block} for block in figures]
+    names = blocks[0] if blocks else {}
+    parts = {name: [np.broadcast_to(b[name], len(heads)) for b in blocks] for name in names}
+    frame = pd.DataFrame({name: np.concatenate(part) for name, part in parts.items()})
+    return frame.assign(p_adjusted=np.nan, p_bh=np.nan)
 
 
-def p_of_counts(hits: NDArray[np.int64], baseline: NDArray[np.int64]) -> Floats | float:
-    """p of each head against a baseline on the same arcs, text by text; NaN with one text."""
-    if len(hits) < 2:
-        return np.nan
-    return stats.sign_flip_counts(hits - baseline[:, None], alternative="greater")
-
-
-def correct_tests(frame: pd.DataFrame, tested: pd.Index, texts: str, level: float) -> None:
-    """Correct these rows' tests together, in place; those of too few texts go, with the reason.
-
-    `texts` names the column that counts the texts of a test.
-    """
-    for count, rows in frame.loc[tested].groupby(texts):
+def correct_tests(frame: pd.DataFrame, tested: pd.Index, level: float) -> None:
+    """Correct these rows' tests together, in place; those of too few texts go, with the reason."""
+    for count, rows in frame.loc[tested].groupby("texts"):
         try:
             stats.check_resolution(
                 tests=len(tested), sentences=int(str(count)), level=level, alternative="greater"
@@ -474,56 +426,3 @@ def correct_tests(frame: pd.DataFrame, tested: pd.Index, texts: str, level: floa
     p = frame.loc[tested, "p"].to_numpy(dtype=float)
     frame.loc[tested, "p_adjusted"] = stats.holm(p)
     frame.loc[tested, "p_bh"] = stats.benjamini_hochberg(p)
-
-
-# --- Counts of choices become a frame -----------------------------------------------------------
-
-
-def choice_frame(
-    counts: Sequence[RelationCounts],
-    test: ChoiceTest,
-    direction: str,
-    kinds: Sequence[str],
-    baselines: Sequence[str],
-) -> pd.DataFrame:
-    """A row for each head, kind, baseline and split that has choices."""
-    blocks = []
-    for one in counts:
-        heads = dict(zip(("stack", "layer", "head"), zip(*one.heads, strict=True), strict=True))
-        for kind in kinds:
-            found = one.of(kind, direction)
-            for figures in _choice_figures(found, one.units, baselines, test):
-                blocks.append(pd.DataFrame({**heads, "kind": kind, **figures}))
-    frame = pd.concat(blocks, ignore_index=True).assign(p_adjusted=np.nan, p_bh=np.nan, note="")
-    for _, group in frame[frame["p"].notna()].groupby("against", sort=False):
-        correct_tests(frame, group.index, "texts", test.level)
-    return frame
-
-
-def _choice_figures(
-    found: Counts, units: Sequence[Unit], baselines: Sequence[str], test: ChoiceTest
-) -> Iterator[dict[str, Any]]:
-    """The figures of one kind on each split, once for each baseline."""
-    chosen = in_selection(units, test.seed)[found.unit]
-    best = found.hits[chosen].sum(axis=0).argmax() if chosen.any() else None
-    for split, rows in zip(SPLITS, (chosen, ~chosen, np.ones_like(chosen)), strict=True):
-        if not rows.any():
-            continue
-        n, hits = found.arcs[rows], found.hits[rows]
-        low, high = interval_over_texts(n, hits, test)
-        selected = np.arange(hits.shape[1]) == best if split != "all" else False
-        tested = split == "report" and int(found.arcs.sum()) >= test.support
-        for place, name in enumerate(baselines):
-            theirs = found.offsets[rows, place]
-            yield {
-                "split": split,
-                "n": int(n.sum()),
-                "texts": int(rows.sum()),
-                "accuracy": hits.sum(axis=0) / n.sum(),
-                "low": low,
-                "high": high,
-                "selected": selected,
-                "against": name,
-                "baseline": theirs.sum() / n.sum(),
-                "p": p_of_counts(hits, theirs) if tested else np.nan,
-            }

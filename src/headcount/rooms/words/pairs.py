@@ -19,11 +19,11 @@ import torch
 from torch import Tensor
 
 from headcount import stats
-from headcount.models import Site, members_of
+from headcount.models import Site, SiteGroup, members_of
 from headcount.records import STACKS, Column
 from headcount.rooms.words.counts import SPLITS, Unit, in_selection
 from headcount.stats import Floats
-from headcount.surveys import Reading
+from headcount.surveys import Reading, Sums
 from headcount.text import Sentence, Word
 
 # --- Means over texts of a figure and of its baseline, paired, on two splits --------------------
@@ -51,61 +51,38 @@ class Compared:
 class LayerSums(ABC):
     """Sums to which the layers of a batch are added as one, on their device.
 
-    On a GPU every step costs a launch, and every number that is read makes it wait.
+    On a GPU a layer by itself would cost as many launches as all of them together.
     """
 
     def __init__(self) -> None:
-        #: Layers that wait, and sums on the device, by what each of them has in common.
+        #: Layers that wait, by what they have in common.
         self._held: dict[Any, list[Any]] = {}
-        self._running: dict[Any, Any] = {}
+        self._sums = Sums()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """All that was added, on the CPU."""
-        self._read()
-        return vars(self)
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self.sums)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take it up again; a journal from before layers waited has nothing that waits."""
-        self.__init__()  # type: ignore[misc]
-        vars(self).update(state)
+    @property
+    def sums(self) -> Sums:
+        """All that was added."""
+        for key in [*self._held]:
+            self._settle(key)
+        return self._sums
 
     @abstractmethod
     def _settle(self, key: Any) -> None:
-        """Add up the layers that wait under a key, on the device."""
-
-    @abstractmethod
-    def _keep(self, key: Any, sums: Any) -> None:
-        """Add sums of the device to those on the CPU, site by site."""
-
-    def _read(self) -> None:
-        """Bring all that was added to the CPU."""
-        for key in [*self._held]:
-            self._settle(key)
-        self._fetch()
-
-    def _fetch(self) -> None:
-        running, self._running = self._running, {}
-        for key, sums in running.items():
-            self._keep(key, sums)
-
-
-#: Sums that may wait on the device: batches differ in the relations that they have.
-_RUNNING = 16
+        """Add up the layers that wait under a key."""
 
 
 class PairedMeans(LayerSums):
-    """Sums by site and question; they merge by addition.
+    """Sums by site and item, ``[head, split, sum]``; they merge by addition.
 
-    Layers wait by stack and items, each with what it gave and the split; sums on the device,
-    ``[item, split, sum, head]``, lie by sites and items.
+    Layers wait by stack and items, each with what it gave and the split.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._sums: dict[Site, dict[str, Tensor]] = {}
-
-    def __iter__(self) -> Iterator[Site]:
-        return iter(self._all())
+        self._items: set[str] = set()
 
     def add(self, site: Site, items: Sequence[str], found: Compared, chosen: Tensor) -> None:
         """Take in a batch; `chosen` are the texts of the split `select`, bool ``[batch]``.
@@ -120,12 +97,12 @@ class PairedMeans(LayerSums):
             if another_batch or (waiting == key and not alike):
                 self._settle(waiting)
         self._held.setdefault(key, []).append((site, found, chosen))
+        self._items.update(items)
 
     def merge(self, other: PairedMeans) -> None:
         """Add the sums of another part of the corpus."""
-        self._read()
-        for site, sums in other._all().items():
-            self._add(site, sums)
+        self.sums.merge(other.sums)
+        self._items |= other._items
 
     def _settle(self, key: Any) -> None:
         sites, layers, (chosen, *_) = zip(*self._held.pop(key), strict=True)
@@ -144,68 +121,65 @@ class PairedMeans(LayerSums):
         ones, compared = (part.double().expand_as(value) for part in (there, known))
         parts = (ones, value, value**2, compared, ours, ours**2, theirs, away, away**2)
         split = torch.stack([chosen, ~chosen], dim=1).double()
-        sums = torch.einsum("pbhq,bs->qsph", torch.stack(parts), split)
-        before = self._running.get((sites, key[1]))
-        self._running[sites, key[1]] = sums if before is None else before.add_(sums)
-        if len(self._running) > _RUNNING:
-            self._fetch()
+        sums = torch.einsum("pbhq,bs->qhsp", torch.stack(parts), split)
+        self._sums.add(grouped(sites), dict(zip(key[1], sums, strict=True)))
 
-    def _keep(self, key: Any, sums: Tensor) -> None:
-        sites, items = key
-        members = [member for site in sites for member in members_of(site)]
-        by_site = sums.cpu().split([member.heads for member in members], dim=-1)
-        for member, own in zip(members, by_site, strict=True):
-            self._add(member, dict(zip(items, own, strict=True)))
-
-    def _all(self) -> dict[Site, dict[str, Tensor]]:
-        """All sums, on the CPU."""
-        self._read()
-        return self._sums
-
-    def _add(self, site: Site, sums: Mapping[str, Tensor]) -> None:
-        own = self._sums.setdefault(site, {})
-        for item, more in sums.items():
-            own[item] = own[item] + more if item in own else more.clone()
-
-    def with_baselines(self, compared: Mapping[Site, Mapping[str, Tensor]]) -> PairedMeans:
-        """The same values with other comparisons, ``[split, sum, head]``, where there are any."""
-        found = PairedMeans()
-        found.merge(self)
-        for site, items in compared.items():
-            own = found._sums[site]
-            for item, sums in items.items():
-                own[item] = torch.cat([own[item][:, :3], sums], dim=1)
-        return found
+    def of(self, site: Site, item: str) -> Floats:
+        """The sums of an item, ``[split, sum, head]``; nothing where a site has no such item."""
+        if not self.sums.has(site, item):
+            return np.zeros((2, 9, site.heads))
+        return np.moveaxis(self.sums.of(site, item).numpy(), 0, 2)
 
     def items(self, site: Site) -> list[str]:
         """The items that some text of a site has, by name."""
-        return sorted(name for name, sums in self._all().get(site, {}).items() if sums[:, 0].any())
+        return [item for item in sorted(self._items) if self.of(site, item)[:, 0].any()]
 
     def broken(self, site: Site) -> bool:
         """Whether a site's attention was not a number somewhere."""
-        return any(bool(sums.isnan().any()) for sums in self._all()[site].values())
+        return any(bool(np.isnan(self.of(site, item)).any()) for item in self._items)
 
     def mean(self, site: Site, item: str) -> stats.Interval:
         """The mean over all texts with its 95% interval, a value a head."""
-        n, v, vv = self._all()[site][item].numpy().sum(axis=0)[:3]
+        n, v, vv = self.of(site, item).sum(axis=0)[:3]
         return stats.mean_interval(v, vv, n)
 
-    def frame(self, label: str, side: Side = "greater", support: int = 2) -> pd.DataFrame:
+    def frame(
+        self,
+        label: str,
+        side: Side = "greater",
+        support: int = 2,
+        compared: Mapping[tuple[Site, str], Floats] | None = None,
+    ) -> pd.DataFrame:
         """A row for each head, item and split; p of "not greater (less) than the baseline".
 
         Student's t over texts, on `report` alone, Holm over all heads and items together; items
-        with fewer texts than `support` are shown and not tested.
+        with fewer texts than `support` are shown and not tested. `compared` has other comparisons,
+        ``[split, sum, head]``, where there are any.
         """
-        sites = sorted(self._all(), key=lambda site: (STACKS.index(site.stack), site.layer))
-        parts = [self._site_frame(site, label, side, support) for site in sites if self.items(site)]
+        sites = sorted(self, key=lambda site: (STACKS.index(site.stack), site.layer))
+        parts = [
+            self._site_frame(site, label, side, support, compared or {})
+            for site in sites
+            if self.items(site)
+        ]
         frame = pd.concat(parts, ignore_index=True)
         p = frame["p"].to_numpy(dtype=float)
         return frame.assign(p_adjusted=stats.holm(p), p_bh=stats.benjamini_hochberg(p))
 
-    def _site_frame(self, site: Site, label: str, side: Side, support: int) -> pd.DataFrame:
+    def _site_frame(
+        self,
+        site: Site,
+        label: str,
+        side: Side,
+        support: int,
+        compared: Mapping[tuple[Site, str], Floats],
+    ) -> pd.DataFrame:
         """All rows of a site at once: ``[item, split, head]`` one after another."""
-        items, own = self.items(site), self._all()[site]
-        halves = np.stack([own[item].numpy() for item in items])
+        items = self.items(site)
+        halves = np.stack([self.of(site, item) for item in items])
+        for place, item in enumerate(items):
+            if (site, item) in compared:
+                halves[place, :, 3:] = compared[site, item]
         sums = np.concatenate([halves, halves.sum(axis=1, keepdims=True)], axis=1)
         figures = _figures(np.moveaxis(sums, 2, 0), side, support)
         shape = (len(items), len(SPLITS), site.heads)
@@ -290,6 +264,11 @@ class MeansTally:
         if self.means.broken(site):
             return Reading.broken(column, site)
         return Reading(column, site, *self.means.mean(site, item))
+
+
+def grouped(sites: Iterable[Site]) -> Site:
+    """Sites, or groups of them, as one."""
+    return SiteGroup.of([member for site in sites for member in members_of(site)])
 
 
 # --- The largest weight along pairs of words ----------------------------------------------------
