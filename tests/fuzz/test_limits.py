@@ -148,6 +148,8 @@ TEXTS: dict[str, tuple[str, bytes, dict[str, Any]]] = {
         *("a.conllu", b"# newdoc id = x\n" + _WORD % (b"_", b"_", b"Entity=" + b"(e1" * 10**5)),
         {"passage": 30},
     ),
+    "a sentence of 25 million lines": ("a.conllu.gz", gzip.compress(b"# x\n" * 25_000_000, 1), {}),
+    "a text of 4 million lines": ("a.conll", b"1\ta\n" * 4_000_000, {}),
     "many quotes": ("a.csv", b'a,b\n"' + b'""' * 10**6 + b"\n", {}),
     "a long passage": (
         *("a.tsv", _GAP + b"1\t" + b"a'b-" * 50_000 + b"\ta\t0\ta\t0\tTRUE\tb\t2\tFALSE\tx\n"),

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from sys import getsizeof
 from typing import Any
 
 from conllu import parser
@@ -181,14 +182,31 @@ def _items(
             line=block[0][0],
         )
 
-    # Runs of lines between blank lines.
-    filled = groupby(file.lines(), key=lambda line: bool(line[1].strip()))
-    blocks = (list(lines) for is_filled, lines in filled if is_filled)
-    found = sound(blocks, sentence, skipped, how.strict)
+    found = sound(_blocks(file), sentence, skipped, how.strict)
     if how.passage is not None:
         passages: Iterator[Item] = plugins.get("parts", "passages")(found, skipped, how)
         return passages
     return found if how.translation is None else _translated(found, how.translation, file.name)
+
+
+#: Bytes that the lines of one sentence may take in memory: more than any text has.
+_MOST = 16 << 20
+
+
+def _blocks(file: TextFile) -> Iterator[list[Line]]:
+    """Runs of lines between blank lines."""
+    for filled, lines in groupby(file.lines(), key=lambda line: bool(line[1].strip())):
+        block, size = list[Line](), 0
+        for line in lines if filled else ():
+            block.append(line)
+            size += getsizeof(line[1])
+            if size > _MOST:
+                raise InputError(
+                    f"{file.name} has a sentence from line {block[0][0]} of more than "
+                    f"{_MOST >> 20} MiB; sentences have a blank line between them."
+                )
+        if block:
+            yield block
 
 
 def _comments(block: Sequence[Line]) -> dict[str, str]:
