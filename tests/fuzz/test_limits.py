@@ -130,6 +130,8 @@ def test_a_declared_size_is_refused_before_memory_is_taken(name: str, tmp_path: 
 _WORD = b"1\ta\ta\tX\t_\t%s\t0\troot\t%s\t%s\n\n"
 _GAP = b"ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL\n"
 
+_CHAIN = b"".join(b"%d\ta\ta\tX\t_\t_\t%d\troot\t_\t_\n" % (n, n - 1) for n in range(1, 100_001))
+
 #: A file's name, its bytes, how it is read.
 TEXTS: dict[str, tuple[str, bytes, dict[str, Any]]] = {
     "a line of 100 MB": ("a.txt", b"x" * 10**8, {}),
@@ -149,6 +151,7 @@ TEXTS: dict[str, tuple[str, bytes, dict[str, Any]]] = {
         {"passage": 30},
     ),
     "a sentence of 25 million lines": ("a.conllu.gz", gzip.compress(b"# x\n" * 25_000_000, 1), {}),
+    "a chain of 100,000 words": ("a.conllu", _CHAIN, {}),
     "a text of 4 million lines": ("a.conll", b"1\ta\n" * 4_000_000, {}),
     "many quotes": ("a.csv", b'a,b\n"' + b'""' * 10**6 + b"\n", {}),
     "a long passage": (

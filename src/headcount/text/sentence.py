@@ -171,18 +171,12 @@ def check_tree(words: Sequence[Word], where: str, skipped: Counter[str]) -> None
                 f"{word.head}, and there are {len(words)} words.",
                 "sentences with a head out of range",
             )
-    for number, word in enumerate(words, start=1):
-        here = heads[number - 1]  # climb, and see whether that comes back
-        for _ in heads:
-            if not here or here == number:
-                break
-            here = heads[here - 1]
-        if here == number:
-            raise Fault(
-                f"{where} has a cycle: word {number} ('{word.form}') hangs from itself by way of "
-                "its heads.",
-                "sentences with a cycle",
-            )
+    if number := _circling(heads):
+        raise Fault(
+            f"{where} has a cycle: word {number} ('{words[number - 1].form}') hangs from itself by "
+            "way of its heads.",
+            "sentences with a cycle",
+        )
     roots = given.count(0)
     if roots > 1:
         raise Fault(
@@ -195,6 +189,21 @@ def check_tree(words: Sequence[Word], where: str, skipped: Counter[str]) -> None
         )
     if len(given) < len(heads):
         skipped["words without a head"] += len(heads) - len(given)
+
+
+def _circling(heads: Sequence[int | None]) -> int:
+    """The first word that hangs from itself, or 0; each word is climbed from once."""
+    met, circles = [0] * (len(heads) + 1), list[int]()
+    for number in range(1, len(heads) + 1):
+        here = number
+        while here and not met[here]:
+            met[here], here = number, heads[here - 1] or 0
+        if here and met[here] == number:
+            first, step = here, heads[here - 1] or 0
+            while step != here:
+                first, step = min(first, step), heads[step - 1] or 0
+            circles.append(first)
+    return min(circles, default=0)
 
 
 # --- Clusters of mentions, checked against the words they are to point at -----------------------
