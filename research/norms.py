@@ -20,14 +20,13 @@ import pandas as pd
 import headcount as hc
 from headcount.bundle import sample
 from headcount.records import provenance
-from headcount.rooms.resting.norms import PLACES, NormTrial
+from headcount.rooms.resting.norms import LINE, PLACES, NormTrial
 from headcount.surveys.passes import run_trials
 from research import DOCS, RESULTS
 
 MODELS = ("minilm", "e5-small", "smollm2", "translator")
 #: The role that names a place, by the column of the place.
 ROLES = {"first": "sink", "separator": "separator"}
-LINE = 0.3
 TEXTS = 64
 
 

@@ -33,7 +33,7 @@ from research.pages import with_tables
 
 COMMAND = "python -m research.families"
 PAGE = Path(__file__).parents[2] / "docs" / "families.md"
-COLUMNS = ("survey", "gradient", "ablation", "relevance", "prune", "save", "reload")
+COLUMNS = ("survey", "gradient", "ablation", "contribution", "relevance", "prune", "save", "reload")
 
 WORDS = [
     "the",
@@ -198,7 +198,7 @@ def family_row(family: str, seconds: int) -> dict[str, Any]:
         PAIRED: lambda: hc.tasks.translation(PAIRS, metric="loss"),
     }
     _, row["survey"] = tried(lambda: hc.survey(subject, texts), seconds)
-    for by in ("gradient", "ablation", "relevance"):
+    for by in ("gradient", "ablation", "contribution", "relevance"):
         _, row[by] = tried(lambda by=by: hc.score(subject, makes[kind](), by=by), seconds)
     first = heads[0]
     small, how = tried(lambda: hc.prune(subject, [first]), seconds)

@@ -7,8 +7,10 @@ import pytest
 import tiny_subjects as made
 import torch
 from small_tasks import TEXTS
+from subjects import subject_of
 
 import headcount as hc
+from headcount.bundle import sample
 from headcount.errors import UsageError
 from headcount.models import Subject
 from headcount.rooms.resting.norms import NormTrial
@@ -84,3 +86,36 @@ def test_it_is_a_function_of_the_facade() -> None:
 def test_a_family_whose_values_are_out_of_reach_is_refused() -> None:
     with pytest.raises(UsageError, match="Norms cannot be measured on tiny xlnet: its values"):
         hc.norms(made.writer("xlnet"), TEXTS)
+
+
+def test_a_survey_says_whether_verdicts_of_places_survive_the_norm() -> None:
+    subject = hc.load("translator", device="cpu")
+    pairs = sample.pairs()[:40]
+    table = hc.survey(subject, pairs, roles=hc.RoleOptions(roles=True, nulls=False))
+    judged = hc.norms(subject, pairs, table=table)
+    assert {"confidence", "moved_first", "moved_separator"} <= set(judged.names)
+    roles = judged.details["roles"]
+    assert len(roles) == len(table.details["roles"])
+    places = roles[roles["role"].isin(["sink", "separator", "source-end"])]
+    assert len(places)
+    assert places["moved"].notna().all()
+    assert (places["survives"] == (places["moved_low"] >= 0.3)).all()
+    others = roles[~roles["role"].isin(["sink", "separator", "source-end"])]
+    assert others["survives"].isna().all()
+    again = hc.norms(subject, pairs, table=judged)
+    assert [*again.details["roles"]] == [*roles]
+    bare = hc.survey(subject, pairs[:4], columns=["confidence"])
+    with pytest.raises(UsageError, match="No head was judged"):
+        hc.norms(subject, pairs, table=bare)
+
+
+def test_what_a_learned_sink_takes_is_a_column() -> None:
+    subject = subject_of("gpt_oss", "gpt2")
+    table = hc.norms(subject, TEXTS)
+    with torch.no_grad():
+        for layer in subject.model.model.layers:
+            layer.self_attn.sinks.fill_(-1e4)
+    none = hc.norms(subject, TEXTS)
+    assert (table.frame["learned_sink"] > 0.01).all()
+    assert (none.frame["learned_sink"] < 1e-6).all()
+    assert "learned_sink" not in hc.norms(made.writer("llama"), TEXTS).names

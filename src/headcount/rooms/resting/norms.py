@@ -32,12 +32,27 @@ from headcount.surveys import (
     batches_of,
     sample_for,
 )
+from headcount.surveys.roles import HEAD_KEY
 from headcount.tasks import forward
 from headcount.text import Batch, read_corpus
 from headcount.wiring import Attended, Turns, attached, of_class
 
 #: The kinds of tokens whose share is asked for.
 PLACES = {"first": "the first token", "separator": "separators or the end of the text"}
+#: The place that a role names.
+NAMED = {"sink": "first", "separator": "separator", "source-end": "separator"}
+#: The share from which a head moves something from its place: the line of sinks (Gu et al. 2025).
+LINE = 0.3
+#: What the attention of some families leaves to nobody: weights of a row sum to less than 1.
+LEARNED_SINK = Column(
+    "learned_sink",
+    title="to the learned sink",
+    meaning="Share of attention that goes to the learned sink of the head, which is no token.",
+    range=(0, 1),
+    more="more goes nowhere",
+    group="Where it points",
+    format=".3f",
+)
 
 
 def _column(name: str) -> Column:
@@ -83,6 +98,7 @@ class _Moved:
     counts: dict[str, TrialCounts] = field(
         default_factory=lambda: {name: TrialCounts() for name in PLACES}
     )
+    nowhere: TrialCounts = field(default_factory=TrialCounts)
     batch: Batch | None = None
     weights: dict[Site, Tensor] = field(default_factory=dict)
 
@@ -106,6 +122,9 @@ class _Moved:
         moved = maps * norms[:, :, None]
         whole = moved.sum(-1)
         side = keys.to(maps.device)
+        if has_learned_sink(self.subject, site):
+            left = ((1 - maps.sum(-1)).clamp_min(0) * rows[:, None]).sum(-1)
+            self.nowhere.add(site, self.batch.index, left, torch.zeros_like(left), cells)
         for name, counts in self.counts.items():
             members = of_class(side, name)[:, None, None, : maps.shape[-1]]
             share = (moved * members).sum(-1) / whole.clamp_min(torch.finfo(whole.dtype).tiny)
@@ -157,14 +176,30 @@ class NormTrial:
                 moved.batch = batch.to(subject.device)
                 forward(subject, moved.batch)
         counted = moved.counts.items()
-        return Findings([Finding(_column(name), "its attention", one) for name, one in counted])
+        found = [Finding(_column(name), "its attention", one) for name, one in counted]
+        if list(moved.nowhere):
+            found.append(Finding(LEARNED_SINK, "attention without a sink", moved.nowhere))
+        return Findings(found)
 
 
-def norms(subject: Subject, corpus: Any = None) -> HeadTable:
+def has_learned_sink(subject: Subject, site: Site) -> bool:
+    """Whether the heads of a site have a logit of their own that takes attention from all tokens.
+
+    The family gpt-oss has: `sinks`, a number a head, beside the scores of the tokens.
+    """
+    sinks = getattr(subject.model.get_submodule(site.module), "sinks", None)
+    return isinstance(sinks, Tensor) and sinks.numel() == site.heads
+
+
+def norms(subject: Subject, corpus: Any = None, *, table: HeadTable | None = None) -> HeadTable:
     """The share of what each head moves that is of the first token and of separators.
 
     `corpus` is what a survey takes; without one the bundled sample is read, as far as `NormTrial`
-    goes. `details["trials"]` has the attention that the same tokens get as the baseline.
+    goes. `details["trials"]` has the attention that the same tokens get as the baseline. Models
+    with a learned sink (gpt-oss) also have `learned_sink`, the attention that no token gets. A
+    `table` with verdicts gets these columns, and its heads that are named for a place (sinks,
+    separators and no-ops, ends of the source) what they move from there: `moved` with its interval,
+    and whether the verdict `survives` the norm, its lower end at 0.3 or more.
 
     >>> import headcount as hc
     >>> table = norms(hc.load("translator", device="cpu"), [("Rain fell.", "Regen fiel.")])
@@ -175,4 +210,22 @@ def norms(subject: Subject, corpus: Any = None) -> HeadTable:
     trial = NormTrial(corpus)
     if why := trial.unfit(subject):
         raise UsageError(f"Norms cannot be measured on {subject.name}: {why}; give another model.")
-    return SurveyPlan((), (trial,)).run(subject, of=" of norms")
+    found = SurveyPlan((), (trial,)).run(subject, of=" of norms")
+    if table is None:
+        return found
+    if "roles" not in table.details:
+        raise UsageError("No head was judged; survey the model with roles first (roles=True).")
+    figures = found.details["trials"]
+    figures = figures.assign(place=figures["column"].str.removeprefix("moved_"))
+    named = {"value": "moved", "low": "moved_low", "high": "moved_high"}
+    figures = figures.rename(columns=named)[[*HEAD_KEY, "place", *named.values()]]
+    old = table.details["roles"].drop(columns=[*named.values(), "survives"], errors="ignore")
+    roles = old.assign(place=old["role"].map(NAMED)).merge(
+        figures, on=[*HEAD_KEY, "place"], how="left"
+    )
+    roles["survives"] = (roles["moved_low"] >= LINE).where(roles["moved_low"].notna(), None)
+    joined = table.join(
+        HeadTable(found.frame, found.columns, low=found.low, high=found.high), replace=True
+    )
+    joined.details = {**table.details, "roles": roles.drop(columns="place")}
+    return joined
