@@ -62,6 +62,9 @@ ROWS: tuple[AttentionLayout, ...] = (
         (("query_key_value", "qkv"),), "dense", by_group=True
     ),  # GPT-NeoX, BLOOM, Falcon
     AttentionLayout((("qkv_proj", "qkv"),), "o_proj", asks_config=True),  # Phi-3
+    # DeepSeek 2 and 3, Kimi: keys and values of a head from one latent for all.
+    AttentionLayout((("q_b_proj", "q"), ("kv_b_proj", "v")), "o_proj"),
+    AttentionLayout((("q_proj", "q"), ("kv_b_proj", "v")), "o_proj"),  # without one for queries
     AttentionLayout((("Wqkv", "qkv"),), "Wo"),  # ModernBERT
     AttentionLayout((("Wqkv", "qkv"),), "out_proj"),  # MPT
     AttentionLayout(  # DeBERTa
