@@ -251,6 +251,7 @@ def family_table(rows: list[dict[str, Any]]) -> str:
             return how
         word, _, why = how.partition(": ")
         why = re.sub(rf"\b{re.escape(family)}\b( \(\w+\))?", "MODEL", why)
+        why = re.sub(r" \((MODEL|\w+RMSNorm)\)", "", why)  # the same reason of many families
         return f"{word} [{reasons.setdefault(why, len(reasons) + 1)}]"
 
     lines = [f"| family | heads | {' | '.join(COLUMNS)} |", f"|---|--:|{'---|' * len(COLUMNS)}"]

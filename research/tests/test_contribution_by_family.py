@@ -18,13 +18,13 @@ from research.families.__main__ import (
 )
 
 #: Mixtures of experts, learned sinks, latent attention, state-space layers, none of the interface.
-FAMILIES = [
+REACHED = [
     *("mixtral", "qwen3_moe", "granitemoe", "glm4_moe", "gpt_oss", "deepseek_v3", "llama4_text"),
     *("falcon_h1", "qwen3_next", "jamba", "lfm2", "cohere", "gptj", "bloom", "falcon"),
 ]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", REACHED)
 def test_every_block_has_contributions(family: str) -> None:
     subject = Subject(small_model(family), small_tokenizer(), name=family)
     table = hc.score(subject, tasks.lm(TEXTS), by="contribution", compare=False)

@@ -307,6 +307,8 @@ def met(model: nn.Module, rule: Rule) -> Iterator[None]:
     A module runs on a bare copy of its input, then its output is tied to the input by a step.
     """
     modules = [m for m in model.modules() if is_rms_norm(m) or is_activation(m)]
+    for norm in filter(is_rms_norm, modules):  # before anything runs
+        rule.check("a root-mean-square norm", type(norm).__name__)
     waiting: dict[nn.Module, list[Tensor | None]] = {module: [] for module in modules}
 
     def before(module: nn.Module, args: Any) -> Any:
@@ -327,7 +329,6 @@ def met(model: nn.Module, rule: Rule) -> Iterator[None]:
 def _share(module: nn.Module, rule: Rule, x: Tensor, output: Tensor) -> Share:
     if is_activation(module):
         return lambda told: (told,)
-    rule.check("a root-mean-square norm", type(module).__name__)
     # What the norm multiplies by, whatever it calls it: its answer to ones.
     with torch.no_grad():
         gain: Tensor = (
