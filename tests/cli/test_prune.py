@@ -141,6 +141,15 @@ def test_a_survey_of_no_text_is_refused_before_the_work(headcount: Callable, cla
     assert not (classes / "small").exists()
 
 
+def test_a_random_order_alone_has_no_verdict_and_ends_well(
+    headcount: Callable, classes: Path
+) -> None:
+    line = ["prune", "model", "--task", TASK, "--max-loss", 50, "--by", "random", "--dry-run"]
+    ended = headcount(*line, "--ranking", "step=50")
+    assert (ended.code, ended.err) == (0, "")
+    assert "heads can go" not in ended.out
+
+
 def test_a_dry_run_writes_nothing(headcount: Callable, classes: Path) -> None:
     line = ["prune", "model", "--task", TASK, "--max-loss", 50, "--ranking", "step=50", "--dry-run"]
     ended = headcount(*line)

@@ -398,6 +398,14 @@ def test_a_model_without_tokenizer_files_has_none_and_says_so(bert: Path) -> Non
     assert subject.notes == ["no tokenizer: there are no tokenizer files beside the model."]
 
 
+def test_a_tokenizer_whose_longest_text_is_no_number_is_none(bert: Path) -> None:
+    wordpiece().save_pretrained(bert)
+    file = bert / "tokenizer_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"model_max_length": "x"}))
+    told = "no tokenizer: its model_max_length is 'x', which is no number."
+    assert load(bert, device="cpu").notes == [told]
+
+
 def test_the_tokenizer_beside_the_model_is_loaded(bert: Path) -> None:
     tokenizer = wordpiece()
     tokenizer.save_pretrained(bert)

@@ -333,9 +333,9 @@ def print_pruning(
 
 def _print_verdict(plan: pruning.Plan) -> None:
     """The answer to the engineer's question, in a sentence, and what more would need."""
-    found = pruning.can_go(plan.curve, plan.goal.max_loss)[0]
-    for sentence in filter(None, (found.sentence, found.needed)):
-        output().print(sentence)
+    for found in pruning.can_go(plan.curve, plan.goal.max_loss)[:1]:  # none of a random order
+        for sentence in filter(None, (found.sentence, found.needed)):
+            output().print(sentence)
 
 
 def _print_curve(plan: pruning.Plan) -> None:

@@ -232,6 +232,8 @@ def open_tokenizer(
         if any(name.startswith(_STARTS) or name.endswith(_ENDS) for name in listing.files):
             return None, [f"no tokenizer: {first_line(error)}"]
         return None, [_NO_FILES]
+    if not isinstance(most := tokenizer.model_max_length, int | float):
+        return None, [f"no tokenizer: its model_max_length is {most!r}, which is no number."]
     if found.gguf:
         plugins.get("parts", "gguf").begin_as_file_says(tokenizer, found.folder / found.gguf)
     # transformers makes up one that knows no words where there are no files
