@@ -24,6 +24,16 @@ const thumb = i => {
   canvases.set(i, canvas);
   return mark(i, el("button", { class: `thumb ${sort(mainRole(i).role)} r-${mainRole(i).role}`, tabindex: -1, "aria-label": `${heads[i].id}, ${roleNames(i)}`, onclick: () => $("#inst").scrollIntoView({ block: "start" }) }, canvas));
 };
+// A deep stack is cut into walls side by side.
+const cut = s => s.layers > 12 ? Math.ceil(s.layers / Math.min(4, Math.ceil(s.layers / 12))) : s.layers;
+function walls(s) {
+  const deep = cut(s), many = D.stacks.length > 1, abreast = D.stacks.map(t => Math.ceil(t.layers / cut(t))), wide = D.stacks.reduce((n, t, k) => n + t.heads * abreast[k], 0);
+  const room = ($("#thumbs").clientWidth - 34 * (abreast.reduce((a, b) => a + b) - 1)) / wide, cap = Math.max(28, Math.min(54, 560 / deep, room));
+  return Array.from({ length: Math.ceil(s.layers / deep) }, (_, k) => {
+    const from = k * deep, to = Math.min(s.layers, from + deep), name = deep < s.layers ? `${many ? `${s.title}, ` : ""}layers ${from} to ${to - 1}` : many && s.title;
+    return el("div", { class: "wall", css: { "--h": s.heads, "--cap": `${cap}px` } }, name && el("h3", { text: name }), el("div", { class: "tiles" }, heads.slice(s.first + from * s.heads, s.first + to * s.heads).map(h => absent.has(h.i) ? el("span") : thumb(h.i))));
+  });
+}
 let wallTurn = 0;
 async function fillIn() {
   const mine = ++wallTurn;
@@ -38,7 +48,7 @@ async function fillIn() {
 }
 view(() => {
   if (($("#gallery").hidden = !present.some(h => seenIn(h.i).length))) return;
-  put("#thumbs", D.stacks.map(s => el("div", { class: "wall", css: { "--h": s.heads, "--cap": `${Math.max(28, Math.min(54, 560 / s.layers))}px` } }, D.stacks.length > 1 && el("h3", { text: s.title }), el("div", { class: "tiles" }, heads.slice(s.first, s.end).map(h => absent.has(h.i) ? el("span") : thumb(h.i))))));
+  put("#thumbs", D.stacks.map(walls));
   const n = Math.max(...present.map(h => seenIn(h.i).length));
   put("#gallerynote", `Rows: layers, from the top; columns: heads. In each square a row is a word that looks, a column a word looked at; dark is much attention. Mean of ${n} sentence${n === 1 ? "" : "s"}, stretched to one size. Outlined: heads with a role. Choose one to look closer.`);
   (window.requestIdleCallback || setTimeout)(fillIn);

@@ -109,7 +109,7 @@ def path_part(data: Data) -> list[Data]:
         *_unknown(data, worth, costs),
         *_resting(data, costs),
         *_going(data),
-        *_kinds(data, costs),
+        *_kinds(data, worth, costs),
     ]
     return found[:4]
 
@@ -164,9 +164,11 @@ def _going(data: Data) -> Iterator[Data]:
     yield {"link": heads, "text": f"{text}.", "to": {"step": [most["order"], most["step"]]}}
 
 
-def _kinds(data: Data, costs: set[int]) -> Iterator[Data]:
-    """The largest group that does something, where there is room."""
-    doing = [role for role, kind in KINDS.items() if not kind.rests]
+def _kinds(data: Data, worth: list[float | None], costs: set[int]) -> Iterator[Data]:
+    """The largest other group that does something, where there is room."""
+    place = telling_head(data, worth)
+    told = None if place is None else data["roles"][place][0]["role"]
+    doing = [role for role, kind in KINDS.items() if not kind.rests and role != told]
     yield from _group(data, costs, doing)
 
 
