@@ -11,25 +11,30 @@ function dressed(node) {
   for (const kid of node.childNodes) copy.append(kid.nodeType === 1 ? dressed(kid) : kid.cloneNode());
   return copy;
 }
+// A text as the page breaks it: a run for each line.
+function broken(node) {
+  const range = document.createRange(), found = [];
+  for (const { 0: word, index } of node.data.matchAll(/\S+\s*/g)) {
+    range.setStart(node, index); range.setEnd(node, index + word.trimEnd().length);
+    const b = range.getBoundingClientRect(), last = found.at(-1);
+    if (last && Math.abs(last.b.top - b.top) < 3) last.text += word; else found.push({ b, text: word });
+  }
+  return found;
+}
 function* pieces(node, x0, y0) {
   const { left, top, width, height } = node.getBoundingClientRect(), seen = getComputedStyle(node), box = { x: left - x0, y: top - y0, width, height };
   if (seen.display === "none" || seen.visibility === "hidden" || node.matches("[data-save],.vh,.tiny,select,input,dialog") || !width) return;
-  if (node.localName === "svg") { const copy = dressed(node); for (const k in box) copy.setAttribute(k, box[k]); yield copy; return; }
+  if (node.localName === "svg") { const copy = dressed(node); for (const k in box) copy.setAttribute(k, box[k]); copy.setAttribute("overflow", "visible"); yield copy; return; }
   if (node.localName === "canvas") { yield sv("image", { ...box, href: node.toDataURL(), "image-rendering": "pixelated", preserveAspectRatio: "none" }); return; }
   if (!/, 0\)$/.test(seen.backgroundColor)) yield sv("rect", { ...box, fill: seen.backgroundColor, opacity: seen.opacity });
   for (const kid of node.childNodes) {
     if (kid.nodeType === 1) yield* pieces(kid, x0, y0);
-    else if (kid.nodeType === 3 && kid.data.trim()) {
-      const range = document.createRange();
-      range.selectNodeContents(kid);
-      const b = range.getBoundingClientRect();
-      yield sv("text", { x: b.left - x0, y: b.top - y0 + b.height * .76, fill: seen.color, "font-family": seen.fontFamily, "font-size": seen.fontSize, "font-weight": seen.fontWeight, "xml:space": "preserve", text: kid.data.replace(/\s+/g, " ") });
-    }
+    else if (kid.nodeType === 3) for (const { b, text } of broken(kid)) yield sv("text", { x: b.left - x0, y: b.top - y0 + b.height * .76, fill: seen.color, "font-family": seen.fontFamily, "font-size": seen.fontSize, "font-weight": seen.fontWeight, text: text.replace(/\s+/g, " ") });
   }
 }
 function picture(node) {
   const box = node.getBoundingClientRect(), pad = 12, width = Math.ceil(Math.max(box.width + 2 * pad, 420)), height = Math.ceil(box.height + 2 * pad + 20), ink = getComputedStyle(document.body);
-  const title = node.closest("section")?.querySelector("h2, h3")?.textContent || "", caption = sv("text", { x: pad, y: height - 9, fill: ink.color, opacity: .75, "font-family": ink.fontFamily, "font-size": "11px", text: `${D.model}: ${title}; chosen ${heads[S.head].id}. headcount` });
+  const title = node.closest("section")?.querySelector("h2, h3")?.textContent || "", caption = sv("text", { x: pad, y: height - 9, fill: ink.color, opacity: .75, "font-family": ink.fontFamily, "font-size": "11px", text: `${D.model}: ${title ? `${title}; chosen ` : "attention of "}${heads[S.head].id}. headcount` });
   const svg = sv("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}` },
     sv("rect", { width, height, fill: getComputedStyle(document.body).backgroundColor }), [...pieces(node, box.left - pad, box.top - pad)], caption);
   return { text: new XMLSerializer().serializeToString(svg), width, height };
@@ -55,7 +60,7 @@ export function card() {
   const scale = Math.min((WIDE_CARD - 96) / (box.width || 1), (TALL_CARD - top - 56) / (box.height || 1), 1.6), line = (y, text, px, family, more) => sv("text", { x: 48, y, fill: ink.color, "font-family": family, "font-size": `${px}px`, ...more, text });
   const svg = sv("svg", { xmlns: "http://www.w3.org/2000/svg", width: WIDE_CARD, height: TALL_CARD, viewBox: `0 0 ${WIDE_CARD} ${TALL_CARD}` }, sv("rect", { width: WIDE_CARD, height: TALL_CARD, fill: ink.backgroundColor }),
     line(52, `${D.model}: ${D.stacks.map(s => `${s.id} ${s.layers} × ${s.heads} heads`).join(", ")}`, 19, ink.fontFamily, { opacity: .75 }), lines.map((text, k) => line(60 + (k + 1) * size * 1.18, text, size, serif)),
-    sv("g", { transform: `translate(48 ${top}) scale(${scale})` }, [...pieces(node, box.left, box.top)]), line(TALL_CARD - 22, `${$("#togethernote").textContent.match(/n = \d+/)?.[0] || D.about} · headcount`, 15, ink.fontFamily, { opacity: .75 }));
+    sv("g", { transform: `translate(48 ${top}) scale(${scale})` }, [...pieces(node, box.left, box.top)]), line(TALL_CARD - 22, $("#together").hidden ? `${D.about} headcount` : `${$("#togethernote").textContent.match(/n = \d+/)?.[0]} · dot: all heads of a job off, added loss with its 95% interval; grey: as many other heads · headcount`, 15, ink.fontFamily, { opacity: .75 }));
   return new XMLSerializer().serializeToString(svg);
 }
 async function drawn(text, width, height, by) {
