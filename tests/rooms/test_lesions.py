@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from report_runs import made_table
 from subjects import subject_of
 
 import headcount as hc
@@ -11,9 +13,10 @@ from headcount.errors import UsageError
 from headcount.importance import Intervention, sweep
 from headcount.models import Subject
 from headcount.records import Head, HeadTable
+from headcount.reports import Source
 from headcount.rooms.lesions import word_losses
 from headcount.rooms.lesions.by_word import Place
-from headcount.rooms.lesions.causation import effect
+from headcount.rooms.lesions.causation import COLUMNS, cause_part, effect
 from headcount.surveys.roles import Verdict, verdict_frame
 from headcount.text import Sentence, read_sample
 
@@ -104,5 +107,22 @@ def test_causes_of_a_survey_are_of_its_verdicts(translator: Subject) -> None:
     assert found["role"].tolist() == ["syntactic", "alignment"]
     assert set(found["causal"]) <= {"yes", "no", "not compared"}
     assert (found["words"] + found["others"]).nunique() == 1
+    alone = hc.causes(translator, table, pairs, matched=False)
+    assert alone["cause"].tolist() == pytest.approx(found["cause"].tolist(), nan_ok=True)
+    assert alone["matched"].tolist() == [0, 0]
     with pytest.raises(UsageError, match="A cause is asked of words"):
         hc.causes(translator, table, PAIRS)
+
+
+def test_causes_are_on_the_page() -> None:
+    sizes = {"enc": (2, 2), "dec": (2, 2), "cross": (2, 2)}
+    frame = pd.DataFrame(
+        [["enc", 0, 1, "syntactic", "det head->dep", 97, 800, 0.07, 0.012, -0.07, 0.09]],
+        columns=list(COLUMNS[:11]),
+    )
+    unknown = frame.assign(head=0, cause=np.nan)
+    source = Source(made_table(sizes), frames={"causes": pd.concat([frame, unknown])})
+    (found,) = cause_part(source)
+    assert found["head"] == 1
+    assert found["said"].startswith("is named for det; without it 97 such words lose no more than")
+    assert cause_part(Source(made_table(sizes))) == []

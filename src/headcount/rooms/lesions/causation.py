@@ -54,6 +54,7 @@ def causes(
     table: HeadTable | Run | str,
     texts: Any,
     *,
+    matched: bool = True,
     limit: int | None = None,
     batch_size: int = 16,
     run: Run | str | None = None,
@@ -72,7 +73,8 @@ def causes(
     - `causal`: "yes" where both lower ends exceed 0, "no" where one does not, "not compared" where
       the verdict concerns fewer than 20 words or no head of the layer costs as much.
 
-    With a `run` the rows become causes.parquet there.
+    Without `matched` only the heads with verdicts are switched off, and nothing is compared. With a
+    `run` the rows become causes.parquet there.
     """
     if not isinstance(table, HeadTable):
         table = (table if isinstance(table, Run) else Run.open(table, create=False)).read_table()
@@ -80,8 +82,9 @@ def causes(
     if not verdicts:
         return pd.DataFrame(columns=list(COLUMNS))
     items = list(read_corpus(texts, limit=limit))
-    layers = {one.head[:2] for one in verdicts}
-    heads = [head for head in subject.heads if head[:2] in layers]
+    named = {one.head for one in verdicts}
+    layers = {head[:2] for head in named}
+    heads = [head for head in subject.heads if head in named or (matched and head[:2] in layers)]
     found = word_losses(
         subject, items, [Intervention([head]) for head in heads], batch_size=batch_size
     )
@@ -213,8 +216,8 @@ def _ids(words: Sequence[Word]) -> list[int]:
 
 # --- Among the stages of a story, and on the page ------------------------------------------------
 
-#: What a quick story spends: multiplications, sentences, and the heads of a few layers.
-_BUDGET, _SENTENCES, _HEADS = 8e11, 64, 48
+#: What a quick story spends: multiplications, sentences, and heads with such verdicts.
+_BUDGET, _SENTENCES, _HEADS = 8e11, 300, 8
 
 
 def causes_stage(context: StoryContext) -> StoryStage:
@@ -231,6 +234,7 @@ def causes_stage(context: StoryContext) -> StoryStage:
                 context.subject,
                 context.run,
                 texts,
+                matched=False,
                 limit=len(task),
                 batch_size=context.batch_size,
                 run=context.run,
