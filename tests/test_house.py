@@ -674,6 +674,41 @@ def test_paths_on_pages_lead_somewhere() -> None:
     ]
 
 
+#: A name of a page, with dots: `headcount.module.thing`.
+DOTTED = re.compile(r"`(headcount(?:\.\w+){2,})")
+
+
+def lost_names(text: str) -> list[str]:
+    """The names in backticks that are no module of headcount and nothing that one binds."""
+    lost = []
+    for name in DOTTED.findall(text):
+        place, parts = SOURCE, name.split(".")[1:]
+        while parts and (place / parts[0]).is_dir():
+            place /= parts.pop(0)
+        if parts and (place / f"{parts[0]}.py").is_file():
+            place = place / f"{parts.pop(0)}.py"
+        file = place if place.suffix else place / "__init__.py"
+        inner = {} if place.suffix else door(".".join(place.relative_to(SOURCE).parts))
+        if parts and parts[0] not in bound_names(file) | inner.keys():
+            lost.append(name)
+    return lost
+
+
+def test_names_on_pages_lead_somewhere() -> None:
+    pages = [
+        page
+        for page in project_files()
+        if page.suffix == ".md"
+        and page.name != "CHANGELOG.md"
+        and not {"decisions", "results"} & set(page.parts)
+    ]
+    lost = {str(page): lost_names((ROOT / page).read_text(encoding="utf8")) for page in pages}
+    assert not {page: names for page, names in lost.items() if names}
+    assert lost_names("`headcount.records.gone`, `headcount.records.HeadTable`") == [
+        "headcount.records.gone"
+    ]
+
+
 def test_every_decision_is_listed() -> None:
     folder = ROOT / "docs" / "decisions"
     listed = LINK.findall((folder / "README.md").read_text(encoding="utf8"))

@@ -7,8 +7,7 @@ from typing import Any
 
 import headcount as hc
 from headcount.bundle import sample
-from headcount.rooms.patterns.network import PATTERNS
-from headcount.rooms.patterns.tally import Judge
+from headcount.rooms.patterns.tally import PATTERNS, Judge
 
 
 def cut_agreement(model: str, by: Judge, count: int = 12, seed: int = 0) -> dict[str, Any]:

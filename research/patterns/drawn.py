@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headcount.rooms.patterns.network import PATTERNS
+from headcount.rooms.patterns.tally import PATTERNS
 
 from .drawn_shapes import Bools, Dice, Floats, Ints, columns, ground, line, places, squares
 from .store import Kept

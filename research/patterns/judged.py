@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from headcount import stats
-from headcount.rooms.patterns.network import PATTERNS
-from headcount.rooms.patterns.tally import Judge, numbers_of
+from headcount.rooms.patterns.tally import PATTERNS, Judge, numbers_of
 
 from .labels import crossed, f1_of, kappa, macro_f1
 from .store import Kept, tensors

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from headcount.rooms.patterns.network import PATTERNS
+from headcount.rooms.patterns.tally import PATTERNS
 
 from .sheets import DRAWS, order, order_of_part
 from .store import Kept, read_maps

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import headcount as hc
-from headcount.rooms.patterns.network import PATTERNS
-from headcount.rooms.patterns.tally import layer_shares
+from headcount.rooms.patterns.tally import PATTERNS, layer_shares
 from headcount.stats import rank_agreement
 
 TASKS = {

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from headcount.rooms.patterns.network import CHANNELS, PATTERNS, SIDE, WEIGHTS, Network, pictures
+from headcount.rooms.patterns.tally import CHANNELS, PATTERNS, SIDE, WEIGHTS, Network, pictures
 
 from .drawn import drawn_maps
 from .looked_at import looked_at

@@ -18,7 +18,7 @@ import numpy as np
 import headcount as hc
 from headcount.records import provenance
 from headcount.records.files import to_strict
-from headcount.rooms.probing.parse import probe_summary
+from headcount.rooms.probing.probing import probe_summary
 from headcount.text import Corpus, read_corpus
 from research import RESULTS
 from research.probes.order import leads_of_the_structural, steps_of_the_order

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from headcount.rooms.patterns.network import PATTERNS
+from headcount.rooms.patterns.tally import PATTERNS
 from research.patterns.__main__ import NAME, RESULTS
 from research.patterns.drawn import drawn_maps
 from research.patterns.heads import FAMILY

@@ -9,8 +9,7 @@ import numpy as np
 
 import headcount as hc
 from headcount.rooms.families.divergence import Divergence
-from headcount.rooms.families.grouping import families_of_tally
-from headcount.rooms.families.similarity import Families, silhouette_test
+from headcount.rooms.families.grouping import Families, families_of_tally, silhouette_test
 
 __all__ = ["families", "first_roles", "told"]
 

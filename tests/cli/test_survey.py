@@ -19,7 +19,7 @@ import pytest
 from headcount.bundle import sample
 from headcount.records.run import FRAMES, Run
 from headcount.records.table import HeadTable
-from headcount.rooms.patterns.network import PATTERNS
+from headcount.rooms.patterns.tally import PATTERNS
 from headcount.surveys import shards
 
 ROOT = Path(__file__).parents[2]

@@ -37,7 +37,7 @@ from headcount.rooms.atlas.command import AtlasArguments, read_plan
 from headcount.rooms.exhibits import read_exhibits
 from headcount.rooms.gates import learn_gates
 from headcount.rooms.probing import Probe
-from headcount.rooms.probing.vectors import read_vectors
+from headcount.rooms.probing.data import read_vectors
 from headcount.rooms.rarity.rarity import frequencies_of
 from headcount.text import read_corpus
 

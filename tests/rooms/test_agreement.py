@@ -13,7 +13,7 @@ from headcount.importance.gradient import GRADIENT
 from headcount.records.columns import Column
 from headcount.records.heads import Head
 from headcount.records.table import HeadTable
-from headcount.rooms.agreement.agreement import agreement, agreement_matrix, by_role
+from headcount.rooms.agreement.agreement import agreement, by_role
 
 HEADS = [Head(stack, layer, i) for stack in ("enc", "cross") for layer in (0, 1) for i in range(4)]
 RNG = np.random.default_rng(0)
@@ -64,6 +64,14 @@ def test_heads_without_a_value_are_left_out_of_the_pair() -> None:
     holes[3] = np.nan
     found = agreement(table(gradient=TRUTH, relevance=holes), kinds=["spearman"])
     assert found["heads"].tolist() == [15, 7, 8]
+
+
+def test_a_score_that_says_nothing_has_a_note() -> None:
+    found = agreement(table(gradient=TRUTH, ablation=np.ones(16)), kinds=["kendall"])
+    assert found.loc[0, "note"] == "ablation is the same for every head"
+    assert np.isnan(found.loc[0, "value"])
+    nothing = agreement(table(gradient=TRUTH, ablation=np.full(16, np.nan)), kinds=["kendall"])
+    assert nothing.loc[0, "note"] == "0 heads are too few"
 
 
 def test_by_default_the_columns_that_say_how_much_a_head_matters() -> None:
@@ -139,9 +147,13 @@ def test_a_two_way_interval_holds_the_truth_where_one_way_does_not() -> None:
         one = rng.normal(size=60)
         two = truth * one + np.sqrt(1 - truth**2) * rng.normal(size=60)
         first, second = one + 0.1 * rng.normal(size=60), two + 0.1 * rng.normal(size=60)
-        scores, errors = {"a": first, "b": second}, {"a": np.full(60, 0.1), "b": np.full(60, 0.1)}
-        for name, how in (("heads", {}), ("both", {"errors": errors})):
-            row = agreement_matrix(scores, ["pearson"], draws=500, seed=trial, **how).iloc[0]
+        scores = {"a": first, "b": second}
+        ends = {n: {name: one + n * 0.196 for name, one in scores.items()} for n in (-1, 1)}
+        of_examples = {"low": ends[-1], "high": ends[1]}
+        heads = [Head("enc", 0, index) for index in range(60)]
+        for name, how in (("heads", {}), ("both", of_examples)):
+            measured = HeadTable.of(heads, scores, **how)
+            row = agreement(measured, kinds=["pearson"], draws=500, seed=trial).iloc[0]
             held[name] += row["low"] <= truth <= row["high"]
     assert held["both"] >= held["heads"]
     assert held["both"] >= 54

@@ -78,7 +78,7 @@ def test_what_is_left_by_stack_and_layer() -> None:
 @pytest.mark.parametrize(
     ("heads", "message"),
     [
-        ("enc.9.9", r"The set a has the head enc\.9\.9, which the model has not"),
+        ("enc.9.9", r"There is no head enc\.9\.9; this model has"),
         ("enc.0.0,enc.0.0", r"enc\.0\.0 is named twice"),
     ],
 )

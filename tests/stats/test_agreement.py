@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy import stats as scipy_stats
 
 from headcount.errors import StatsError
-from headcount.rooms.agreement.agreement import agreement_matrix, rank_difference
+from headcount.rooms.agreement.agreement import rank_difference
 from headcount.stats import rank_agreement
 
 RNG = np.random.default_rng(0)
@@ -76,43 +74,6 @@ def test_wrong_input_is_named() -> None:
         rank_agreement(ONE, TWO, seed="1")
     with pytest.raises(StatsError, match="confidence is 2"):
         rank_agreement(ONE, TWO, confidence=2)
-
-
-def test_the_matrix_has_a_row_for_each_pair_and_kind() -> None:
-    frame = agreement_matrix({"gradient": ONE, "ablation": TWO, "confidence": -ONE}, draws=200)
-    assert list(frame.columns) == [
-        "first", "second", "kind", "value", "low", "high", "heads", "note",
-    ]  # fmt: skip
-    assert len(frame) == 9
-    row = frame[(frame["first"] == "gradient") & (frame["second"] == "ablation")].iloc[0]
-    alone = rank_agreement(ONE, TWO, row["kind"], draws=200)
-    assert (row["value"], row["low"], row["high"], row["heads"]) == alone[:4]
-
-
-def test_the_matrix_takes_a_frame_with_holes() -> None:
-    holes = ONE.copy()
-    holes[:10] = np.nan
-    given = pd.DataFrame(
-        {"a": holes, "b": TWO, "c": 1.0, "d": pd.array([None] * 72, dtype="Float64")}
-    )
-    frame = agreement_matrix(given, ["kendall"], draws=200).set_index(["first", "second"])
-    assert frame.loc[("a", "b"), "heads"] == 62
-    expected = scipy_stats.kendalltau(ONE[10:], TWO[10:])[0]
-    assert frame.loc[("a", "b"), "value"] == pytest.approx(expected)
-    assert frame.loc[("b", "c"), "note"] == "c is the same for every head"
-    assert np.isnan(frame.loc[("b", "c"), "value"])
-    assert frame.loc[("a", "d"), "note"] == "0 heads are too few"
-
-
-def test_the_matrix_wants_the_same_heads() -> None:
-    with pytest.raises(StatsError, match="score a has 3 heads and b has 2; give every score"):
-        agreement_matrix({"a": [1, 2, 3], "b": [1, 2]})
-
-
-def test_a_lone_score_agrees_with_nothing() -> None:
-    frame = agreement_matrix({"a": ONE})
-    assert len(frame) == 0
-    assert "low" in frame.columns
 
 
 STRATA = np.repeat(np.arange(12), 8)

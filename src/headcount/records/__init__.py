@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         parse_heads,
         stack_names,
     )
-    from headcount.records.journal import Journal, JournaledCounts
+    from headcount.records.journal import Journal, JournaledCounts, check_same
     from headcount.records.options import (
         Renamed,
         WorkOptions,

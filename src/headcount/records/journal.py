@@ -159,7 +159,7 @@ class Journal:
                 _begin(path, descriptor, begin)
             lines = _Lines(path)
             now = json_decode(json_encode(fingerprint))
-            _check_same(_flat(lines.fingerprint), _flat(now), f"{path} was begun")
+            check_same(lines.fingerprint, now, f"{path} was begun")
         except BaseException:
             os.close(descriptor)
             raise
@@ -341,13 +341,14 @@ def _open_locked(path: InnerPath) -> int:
     return descriptor
 
 
-def _check_same(was: Mapping[str, Any], now: Mapping[str, Any], begun: str) -> None:
+def check_same(was: Mapping[str, Any], now: Mapping[str, Any], begun: str) -> None:
     """Refuse to mix results: name the first key that differs, and both values."""
-    for key in [*was, *(key for key in now if key not in was)]:
-        old, new = was.get(key, "nothing"), now.get(key, "nothing")
+    before, after = _flat(was), _flat(now)
+    for key in before | after:
+        old, new = before.get(key, "nothing"), after.get(key, "nothing")
         if old != new:
             raise RunError(
-                f"{begun} with {key} = {old}, and now {key} = {new}; run it as "
+                f"{begun} with {key} = {old:.80}, and now {key} = {new:.80}; run it as "
                 "before to continue, choose another folder, or delete that file to start anew."
             )
 
@@ -391,7 +392,7 @@ class JournaledCounts:
             self._journal.append(unit, dict(settings))
         now = json_decode(json_encode(dict(settings)))
         begun = f"{self._journal.path} has units of '{self._name}'"
-        _check_same(self._journal.done[unit], now, begun)
+        check_same(self._journal.done[unit], now, begun)
 
     def __contains__(self, unit: str) -> bool:
         if self._journal is None:

@@ -18,7 +18,6 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.stats.agreement import (
-        CORRELATIONS,
         Agreement,
         Kind,
         correlate_weighted,

@@ -7,7 +7,14 @@ from headcount.doors import open_door
 if TYPE_CHECKING:
     from headcount.surveys.offsets import REACH
     from headcount.surveys.options import SAMPLE, ReadingOptions, RoleOptions
-    from headcount.surveys.passes import Pass, PassOptions, SurveyPlan, batches_of, run_pass
+    from headcount.surveys.passes import (
+        Pass,
+        PassOptions,
+        SurveyPlan,
+        batches_of,
+        run_part,
+        run_pass,
+    )
     from headcount.surveys.shards import ShardWork, run_shards
     from headcount.surveys.surface import Confidence
     from headcount.surveys.surveying import (

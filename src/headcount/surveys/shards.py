@@ -108,10 +108,10 @@ def run_shards(
             report.add(run(subject, source, tallies, shown.to))
         return report, []
     engine, fresh = engine_of(work.engine), deepcopy(tuple(tallies))
-    fingerprint: dict[str, Any] = {}
+    opened: AbstractContextManager[_Kept | None] = nullcontext()
     if work.folder is not None:
         fingerprint = _fingerprint(subject, source, fresh, {**settings, "most": most})
-    opened = _opened(work.folder, fingerprint, classes_kept(fresh))
+        opened = _Kept(work.folder, fingerprint, classes_kept(fresh))
     with opened as kept, working(title, len(source)) as shown:
         if work.folder is None and not engine.remote:
             most = most or ITEMS_AT_ONCE
@@ -326,12 +326,6 @@ def _described(value: Any) -> Any:
 
 
 # --- A folder of finished shards ------------------------------------------------------------------
-
-
-def _opened(
-    folder: InnerPath | None, fingerprint: Mapping[str, Any], kinds: Kinds
-) -> AbstractContextManager[_Kept | None]:
-    return nullcontext() if folder is None else _Kept(folder, fingerprint, kinds)
 
 
 class _Kept:

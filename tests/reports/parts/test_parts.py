@@ -38,7 +38,7 @@ from headcount.reports.parts.numbers import (
 from headcount.reports.parts.verdicts import role_part
 from headcount.rooms.bench.sizes import strip_part, trained_part
 from headcount.rooms.compare.runs import compare_part
-from headcount.rooms.families.stage import pair_part
+from headcount.rooms.families.grouping import pair_part
 from headcount.rooms.gates.page import freed_sentences
 from headcount.rooms.relations.page import relation_part
 from headcount.surveys.roles.role import with_roles

@@ -21,7 +21,7 @@ import headcount as hc
 from headcount.cli.main import app
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.subject import Subject
-from headcount.rooms.compare.likeness import batches_of_both, cosine_sums, divergence_sums
+from headcount.rooms.compare.comparing import batches_of_both, cosine_sums, divergence_sums
 from headcount.rooms.compare.runs import Changes
 from headcount.text import encode, intake_of
 from headcount.text.corpus import read_corpus
@@ -450,7 +450,7 @@ def test_other_tokens_are_refused(before: Subject) -> None:
 
 
 def test_slips_are_told(before: Subject, after: Subject) -> None:
-    with pytest.raises(UsageError, match="compare takes two Subjects, not 'minilm'"):
+    with pytest.raises(UsageError, match="compare takes a Subject, not the text 'minilm'"):
         hc.compare("minilm", after, TEXTS)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="Neither a corpus nor a treebank was given"):
         hc.compare(before, after)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import silhouette_score
 
 from headcount.errors import StatsError
-from headcount.rooms.families.similarity import mean_silhouette, silhouette_test
+from headcount.rooms.families.grouping import mean_silhouette, silhouette_test
 
 
 def distances(places: np.ndarray) -> np.ndarray:

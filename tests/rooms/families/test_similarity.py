@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from headcount.records.heads import Head
-from headcount.rooms.families.grouping import draw_nearest, family_sentences
-from headcount.rooms.families.similarity import (
+from headcount.rooms.families.grouping import (
     Families,
     StackPairs,
     families_of,
+    family_sentences,
     head_clusters,
     mds_places,
+    nearest_pairs,
 )
 
 
@@ -85,5 +86,5 @@ def test_it_is_told_in_sentences(found: Families) -> None:
     assert first.startswith("enc: 12 heads in 3 clusters; stress of the map 0.0")
     assert "p < 0.0005" in first
     assert second.startswith("cross: 2 heads in no clear clusters")
-    assert draw_nearest(found, 5).row_count == 5
-    assert draw_nearest(found, 500).row_count == 12 * 11 // 2 + 1
+    assert len(nearest_pairs(found, 5)) == 5
+    assert len(nearest_pairs(found, 500)) == 12 * 11 // 2 + 1

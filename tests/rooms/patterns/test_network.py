@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from headcount.rooms.patterns.network import SIDE, pictures, shrink
+from headcount.rooms.patterns.tally import SIDE, pictures, shrink
 
 
 def test_areas_share_out_every_token() -> None:

@@ -10,8 +10,13 @@ from tiny_subjects import encoder, translator
 
 import headcount as hc
 from headcount.errors import InputError, UsageError
-from headcount.rooms.patterns.network import PATTERN_COLUMNS, PATTERNS
-from headcount.rooms.patterns.tally import check_judge, classify, layer_shares
+from headcount.rooms.patterns.tally import (
+    PATTERN_COLUMNS,
+    PATTERNS,
+    check_judge,
+    classify,
+    layer_shares,
+)
 
 JUDGES = ["network", "rule"]
 

@@ -9,8 +9,7 @@ from trees import tree
 
 from headcount.errors import InputError, UsageError
 from headcount.models.subject import Subject
-from headcount.rooms.probing.data import Room, gather, placed, settings_for
-from headcount.rooms.probing.vectors import OwnVectors
+from headcount.rooms.probing.data import OwnVectors, Room, gather, placed, settings_for
 from headcount.text import Sentence, Words, encode, intake_of, read_corpus, word_maps
 from headcount.wiring import tap
 

@@ -12,7 +12,7 @@ from probe_examples import HEADS, example, vectors
 from headcount.errors import InputError, UsageError
 from headcount.records.heads import Head
 from headcount.rooms.parsers.parsers import plain_sentence
-from headcount.rooms.probing.parse import best_tree, explain_arc, predicted_tree, reliance
+from headcount.rooms.probing.probing import best_tree, explain_arc, predicted_tree, reliance
 from headcount.rooms.probing.scorers import batch_of, fresh
 
 PROBED = [Head("enc", 0, index) for index in range(HEADS)]

@@ -15,7 +15,7 @@ from headcount.bundle import sample
 from headcount.errors import InputError, ModelError, RunError, UsageError
 from headcount.models.subject import Subject
 from headcount.rooms.probing.data import KINDS
-from headcount.rooms.probing.parse import probe_summary
+from headcount.rooms.probing.probing import probe_summary
 from headcount.text import Corpus, read_corpus
 
 TREES = [

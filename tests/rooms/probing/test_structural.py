@@ -14,7 +14,7 @@ from headcount.bundle import sample
 from headcount.errors import ModelError, UsageError
 from headcount.models.subject import Subject
 from headcount.rooms.probing.data import UNKNOWN, ProbeExample, gather, probed_heads, settings_for
-from headcount.rooms.probing.structural import (
+from headcount.rooms.probing.scorers import (
     spanning_trees,
     structural_hits,
     trained,

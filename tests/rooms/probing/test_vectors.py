@@ -11,7 +11,7 @@ import pytest
 
 from headcount.errors import InputError, RunError
 from headcount.records.parquet import read_npz
-from headcount.rooms.probing.vectors import read_vectors
+from headcount.rooms.probing.data import read_vectors
 
 
 def test_text_as_glove_and_word2vec_write_it(tmp_path: Path) -> None:

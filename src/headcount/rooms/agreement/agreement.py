@@ -60,28 +60,6 @@ def agreement(
     >>> found[["first", "second", "stack", "value", "heads"]].values.tolist()
     [['gradient', 'ablation', 'all', 0.8, 4]]
     """
-    scores, errors, stacks = _scores(tables, columns)
-    parts = []
-    for stack, heads in _groups(stacks).items():
-        chosen, unsure = (
-            {name: one[heads] for name, one in own.items()} for own in (scores, errors)
-        )
-        found = agreement_matrix(chosen, kinds, draws=draws, seed=seed, errors=unsure)
-        found.insert(2, "stack", stack)
-        parts.append(found)
-    return pd.concat(parts, ignore_index=True)
-
-
-def compared(table: HeadTable, names: Sequence[str] = ()) -> pd.DataFrame | None:
-    """Agreement of the scores of a table, and of the columns named; None where there is but one."""
-    columns = list(dict.fromkeys([*importance_columns(table), *names]))
-    return agreement(table, columns) if len(columns) > 1 else None
-
-
-def _scores(
-    tables: HeadTable | Mapping[str, HeadTable], columns: Sequence[str] | None
-) -> tuple[dict[str, stats.Floats], dict[str, stats.Floats], list[str]]:
-    """Scores by name, their errors, and each head's stack; tables must be of the same heads."""
     several = {"": tables} if isinstance(tables, HeadTable) else dict(tables)
     heads = next(iter(several.values())).heads if several else []
     scores: dict[str, stats.Floats] = {}
@@ -92,22 +70,38 @@ def _scores(
                 f"The table '{name}' has {len(table)} heads and the first {len(heads)}, not the "
                 "same ones; compare tables of one architecture."
             )
-        for column in _chosen(table, columns):
+        for column in importance_columns(table) or table.names if columns is None else columns:
             title = f"{column} on {name}" if name else column
             scores[title], errors[title] = _ranking(table, column), _errors(table, column)
     if len(scores) < 2:
-        told = ", ".join(scores) or "none"
         raise UsageError(
-            f"Agreement needs two scores or more, and there is {told}; give a table with two "
-            "columns that rank heads, or two tables by name."
+            f"Agreement needs two scores or more, and there is {', '.join(scores) or 'none'}; give "
+            "a table with two columns that rank heads, or two tables by name."
         )
-    return scores, errors, [head.stack for head in heads]
+    of = np.array([head.stack for head in heads])
+    stacks = list(dict.fromkeys(of.tolist()))
+    rows = []
+    for stack in ["all", *(stacks if len(stacks) > 1 else [])]:
+        for (first, one), (second, two) in combinations(scores.items(), 2):
+            both = ~(np.isnan(one) | np.isnan(two)) & ((of == stack) | (stack == "all"))
+            note = stats.why_none(one[both], two[both], (first, second))
+            ours, theirs = (
+                _noisy(scores[name][both], errors[name][both], seed + turn)
+                for turn, name in enumerate((first, second))
+            )
+            for kind in kinds:
+                agreed = stats.rank_agreement(one[both], two[both], kind, draws=draws, seed=seed)
+                low, high = _widened(*agreed[:3], _spread(ours, theirs, kind))
+                agreed = agreed._replace(low=low, high=high, note=note)
+                rows.append((first, second, stack, kind, *agreed))
+    names = ["first", "second", "stack", "kind", *stats.Agreement._fields]
+    return pd.DataFrame(rows, columns=names)
 
 
-def _chosen(table: HeadTable, columns: Sequence[str] | None) -> Sequence[str]:
-    if columns is not None:
-        return columns
-    return importance_columns(table) or table.names
+def compared(table: HeadTable, names: Sequence[str] = ()) -> pd.DataFrame | None:
+    """Agreement of the scores of a table, and of the columns named; None where there is but one."""
+    columns = list(dict.fromkeys([*importance_columns(table), *names]))
+    return agreement(table, columns) if len(columns) > 1 else None
 
 
 def _ranking(table: HeadTable, column: str) -> stats.Floats:
@@ -144,15 +138,6 @@ def _widened(value: float, low: float, high: float, more: float) -> tuple[float,
         return low, high
     wider = math.sqrt(1 + more / own)
     return max(-1.0, value - (value - low) * wider), min(1.0, value + (high - value) * wider)
-
-
-def _groups(stacks: Sequence[str]) -> dict[str, np.ndarray]:
-    """All heads, and those of each stack where there are several."""
-    names = list(dict.fromkeys(stacks))
-    every = {"all": np.arange(len(stacks))}
-    if len(names) < 2:
-        return every
-    return every | {name: np.flatnonzero(np.array(stacks) == name) for name in names}
 
 
 # --- Do heads with a role matter more, and go later? --------------------------------------------
@@ -212,7 +197,7 @@ def by_role(
     for (role, rests), own in groups.items():
         members = [head in own for head in heads]
         for name in names:
-            found = rank_difference(
+            apart = rank_difference(
                 [_removal(one, name) for one in several.values()],
                 members,
                 [head[:2] for head in heads],
@@ -220,8 +205,8 @@ def by_role(
                 errors=[_errors(one, name) for one in several.values()],
             )
             rows.append(
-                (role, rests, name, found.members, found.others, found.strata, found.value,
-                 found.low, found.high, found.p, np.nan, found.floor, "")
+                (role, rests, name, apart.members, apart.others, apart.strata, apart.value,
+                 apart.low, apart.high, apart.p, np.nan, apart.floor, "")
             )  # fmt: skip
     frame = pd.DataFrame(rows, columns=list(_ROLE_COLUMNS))
     both = frame["role"].isin([ANY_ROLE, ANY_REST])
@@ -294,53 +279,7 @@ def agreement_sentences(frame: pd.DataFrame) -> list[str]:
     ]
 
 
-# --- Many rankings, and heads above others of their strata (Cliff 1993) ---------------------------
-
-
-def agreement_matrix(
-    scores: Mapping[str, npt.ArrayLike] | pd.DataFrame,
-    kinds: Sequence[stats.Kind] = stats.CORRELATIONS,
-    *,
-    draws: int = stats.DRAWS,
-    confidence: float = 0.95,
-    seed: int = 0,
-    errors: Mapping[str, npt.ArrayLike] | None = None,
-) -> pd.DataFrame:
-    """Every pair of named scores, a row each: first, second, kind, value, low, high, heads, note.
-
-    With the standard `errors` of scores the intervals hold these, too. Heads that lack one of the
-    two scores are left out of that pair; `heads` says how many remain.
-
-    >>> frame = agreement_matrix({"gradient": [1, 2, 3, 4], "ablation": [2, 1, 3, 4]}, ["spearman"])
-    >>> frame[["first", "second", "kind", "value", "heads"]].values.tolist()
-    [['gradient', 'ablation', 'spearman', 0.8, 4]]
-    """
-    import pandas as pd
-
-    columns = {str(name): np.asarray(x, dtype=np.float64) for name, x in scores.items()}
-    rows = []
-    for (first, one), (second, two) in combinations(columns.items(), 2):
-        if one.shape != two.shape:
-            raise StatsError(
-                f"The score {first} has {one.size:,} heads and {second} has {two.size:,}; "
-                "give every score for the same heads, with NaN where it is not defined."
-            )
-        both = ~(np.isnan(one) | np.isnan(two))
-        note = stats.why_none(one[both], two[both], (first, second))
-        ours, theirs = [
-            _noisy(
-                values[both], np.asarray((errors or {}).get(name, 0 * values))[both], seed + turn
-            )
-            for turn, (name, values) in enumerate(((first, one), (second, two)))
-        ]
-        for kind in kinds:
-            found = stats.rank_agreement(
-                one[both], two[both], kind, draws=draws, confidence=confidence, seed=seed
-            )
-            ends = _widened(*found[:3], _spread(ours, theirs, kind))
-            found = found._replace(low=ends[0], high=ends[1], note=note)
-            rows.append((first, second, kind, *found))
-    return pd.DataFrame(rows, columns=["first", "second", "kind", *stats.Agreement._fields])
+# --- Heads above others of their strata (Cliff 1993) ---------------------------
 
 
 def _spread(one: stats.Floats, two: stats.Floats, kind: stats.Kind) -> float:
@@ -380,7 +319,6 @@ def rank_difference(
     strata: Sequence[object],
     *,
     draws: int = stats.DRAWS,
-    confidence: float = 0.95,
     seed: int = 0,
     errors: npt.ArrayLike = 0.0,
 ) -> RankDifference:
@@ -406,15 +344,15 @@ def rank_difference(
             "strata; give one of each for every head."
         )
     draws, seed = stats.read_count(draws, "draws"), stats.read_seed(seed)
+    # Per stratum: its heads with a score, and those of them that are members.
     there = ~np.isnan(values)
-    both = [
-        np.flatnonzero((groups == group) & there)
-        for group in range(groups.max(initial=-1) + 1)
-        if 0 < chosen[(groups == group) & there].sum() < ((groups == group) & there).sum()
-    ]
-    if not both:
+    sizes, counts = np.bincount(groups[there]), np.bincount(groups[there & chosen])
+    counts = np.pad(counts, (0, len(sizes) - len(counts)))
+    both = np.flatnonzero((counts > 0) & (counts < sizes))
+    if not len(both):
         return RankDifference(np.nan, np.nan, np.nan, np.nan, 0, 0, 0, np.nan)
-    rows = np.concatenate(both)
+    rows = np.argsort(groups, kind="stable")
+    rows = rows[there[rows] & np.isin(groups[rows], both)]
     values, chosen, groups = values[rows], chosen[rows], groups[rows]
     # Who ranks above whom in a stratum; pairs of two members cancel out, and so do two others.
     above = np.sign(values[:, None] - values) * (groups[:, None] == groups)
@@ -423,8 +361,7 @@ def rank_difference(
     value = float(chosen @ above @ ~chosen) / pairs
     shuffled = np.abs(_shuffled(above.sum(axis=1), chosen, groups, draws, seed)) / pairs
     as_far = np.count_nonzero(shuffled >= abs(value) - 1e-12)
-    low, high = _resampled(above, chosen, groups, draws, confidence, seed)
-    same = groups[:, None] == groups
+    low, high = _resampled(above, same, chosen, draws, seed)
 
     def delta(one: stats.Floats) -> float:
         return float(chosen @ (np.sign(one[:, None] - one) * same) @ ~chosen) / pairs
@@ -434,8 +371,7 @@ def rank_difference(
     if len(seeds) > 1:
         more += np.var([delta(one[rows]) for one in seeds], ddof=1) / len(seeds)
     low, high = _widened(value, low, high, float(more))
-    sizes = [(groups == group, chosen[groups == group].sum()) for group in np.unique(groups)]
-    ways = math.prod(math.comb(int(own.sum()), int(count)) for own, count in sizes)
+    ways = math.prod(map(math.comb, sizes[both].tolist(), counts[both].tolist()))
     smallest = max(min(1.0, 2 / ways), 1 / (draws + 1))
     return RankDifference(
         value, low, high, (as_far + 1) / (draws + 1),
@@ -457,24 +393,16 @@ def _shuffled(
 
 
 def _resampled(
-    above: stats.Floats,
-    chosen: np.ndarray,
-    groups: np.ndarray,
-    draws: int,
-    confidence: float,
-    seed: int,
+    above: stats.Floats, same: stats.Floats, chosen: np.ndarray, draws: int, seed: int
 ) -> tuple[float, float]:
     """The percentile interval of delta over heads drawn again; draws without a pair go."""
-    same = (groups[:, None] == groups).astype(np.float64)
-    found = []
+    drawn = []
     for weights in stats.resample_weights(len(chosen), draws, seed):
         ours, others = weights * chosen, weights * ~chosen
         pairs = ((ours @ same) * others).sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            found.append(np.where(pairs > 0, ((ours @ above) * others).sum(axis=1) / pairs, np.nan))
-    tail = (1 - stats.read_share(confidence, "confidence")) / 2
-    ends = np.array([[tail], [1 - tail]])
-    low, high = stats.quantiles(np.sort(np.concatenate(found))[:, None], ends)[:, 0]
+            drawn.append(np.where(pairs > 0, ((ours @ above) * others).sum(axis=1) / pairs, np.nan))
+    low, high = np.nanquantile(np.concatenate(drawn), [0.025, 0.975])
     return float(low), float(high)
 
 
@@ -556,13 +484,13 @@ def function_part(source: Source) -> dict[str, dict[str, Any]]:
 
     "does" and "rests" are all heads that do something, and all others that look at one place.
     """
-    frame, found = source.frame("function"), dict[str, dict[str, Any]]()
+    frame, parts = source.frame("function"), dict[str, dict[str, Any]]()
     groups = {"any function": "does", "any rest": "rests"}
     for row in [] if frame is None else frame.to_dict("records"):
         role = groups.get(str(row["role"]), str(row["role"]))
         numbers = [figure(row[name], 2) for name in ("delta", "low", "high", "p_adjusted")]
-        found.setdefault(str(row["score"]), {})[role] = [*numbers, str(row["answer"])]
-    return found
+        parts.setdefault(str(row["score"]), {})[role] = [*numbers, str(row["answer"])]
+    return parts
 
 
 # --- Both models of a pruning surveyed anew -------------------------------------------------------

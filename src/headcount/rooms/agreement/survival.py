@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.records import Head, parse_heads
+from headcount.records import Head, check_heads, parse_heads
 from headcount.surveys.roles import KINDS
 
 #: The functions that the paper counts; a head with none of them is "other".
@@ -42,10 +42,10 @@ def survivors(
     rows = []
     for name, heads in sets.items():
         left = _heads(heads)
-        found = roles if isinstance(roles, pd.DataFrame) else roles.get(name)
-        if found is None:
+        verdicts = roles if isinstance(roles, pd.DataFrame) else roles.get(name)
+        if verdicts is None:
             raise UsageError(f"There is no roles frame for the set {name}; give one for each.")
-        known = _functions(found, wanted)
+        known = _functions(verdicts, wanted)
         for stack in dict.fromkeys(head.stack for head in left):
             here = [head for head in left if head.stack == stack]
             for function in wanted:
@@ -113,9 +113,7 @@ def _counted(
     rows = []
     for name, heads in sets.items():
         left = _heads(heads)
-        strange = [head for head in left if head not in places]
-        if strange:
-            raise UsageError(f"The set {name} has the head {strange[0]}, which the model has not.")
+        check_heads(left, places)
         counts = Counter(places[head] for head in left)
         for place, whole in Counter(places.values()).items():
             rows.append((str(name), *place, counts[place], whole, counts[place] / whole))
@@ -123,11 +121,11 @@ def _counted(
 
 
 def _heads(heads: str | Iterable[str | Head]) -> list[Head]:
-    found = parse_heads(heads)
-    twice = [head for head, times in Counter(found).items() if times > 1]
+    named = parse_heads(heads)
+    twice = [head for head, times in Counter(named).items() if times > 1]
     if twice:
         raise UsageError(f"{twice[0]} is named twice in a set of heads; name each once.")
-    return found
+    return named
 
 
 def _functions(roles: pd.DataFrame, wanted: list[str]) -> dict[Head, set[str]]:

@@ -51,21 +51,18 @@ def atlas_command(
     [dim]headcount atlas models.toml -o atlas/ --engine ray,workers=4[/dim]
     """
     where = engine.made()
-    plan = read_plan(config, asked, work, load)
-    from headcount.rooms.atlas.atlas import run_atlas
-
-    found = run_atlas(plan, asked.out, engine=where)
+    rows = replace(read_plan(config, asked, work, load), engine=where).run(asked.out)
     if json:
-        cli.print_json({"rows": found.to_dict("records")})
+        cli.print_json({"rows": rows.to_dict("records")})
         return
     console = cli.output()
-    groups: Any = [] if found.empty else found.groupby(["model", "corpus"], sort=False)
+    groups: Any = [] if rows.empty else rows.groupby(["model", "corpus"], sort=False)
     for (model, corpus), part in groups:
         first = part.iloc[0]
         named = 1 - float((part["unnamed"] * part["heads_here"]).sum() / first["heads"])
         console.print(f"{model} on {corpus}: {int(first['heads'])} heads, {named:.0%} with a role")
     console.print(f"Wrote {asked.out}/atlas.html, atlas.json and atlas.csv.")
-    if found.empty:
+    if rows.empty:
         cli.print_notes(["No model could be measured; the page says why."])
 
 
@@ -110,14 +107,14 @@ def _of(config: Path, given: Any, keys: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(given, dict) or not given or {*given} - set(keys):
         raise UsageError(f"{config} has {given!r}; give a table with {', '.join(keys)}.")
     files = {key: str(value) for key, value in given.items()}
-    found = {
+    places = {
         key: value if value == cli.SAMPLE else str(config.parent / value)
         for key, value in files.items()
     }
-    for file in found.values():
+    for file in places.values():
         if file != cli.SAMPLE and not _is_file(file):
             raise UsageError(f"{config} names {file}, and there is no such file; correct the name.")
-    return found
+    return places
 
 
 def _is_file(name: str) -> bool:
@@ -164,12 +161,12 @@ def _corpus(files: dict[str, str], work: WorkOptions, subject: hc.Subject) -> di
     from headcount.surveys import sample_for
     from headcount.text import read_corpus
 
-    found: dict[str, Any] = {}
+    corpora: dict[str, Any] = {}
     for key, file in files.items():
         name = "corpus" if key in ("text", "pairs") else key
         if file == cli.SAMPLE:
             what = key if key in ("pairs", "coref") else "treebank"
-            found[name] = sample_for(subject, file, what, limit=work.limit, seed=work.seed)
+            corpora[name] = sample_for(subject, file, what, limit=work.limit, seed=work.seed)
         else:
-            found[name] = read_corpus(file, limit=work.limit)
-    return found
+            corpora[name] = read_corpus(file, limit=work.limit)
+    return corpora

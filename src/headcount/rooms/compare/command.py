@@ -95,7 +95,7 @@ def compare_command(
             )
         from headcount.rooms.compare.runs import compare_runs
 
-        found = compare_runs(first, second)
+        changes = compare_runs(first, second)
     else:
         texts = None
         if given:
@@ -109,7 +109,7 @@ def compare_command(
             paired = all("cross" in one.anatomy.stacks for one in (before, after))
             texts = cli.sample_corpus("sample.en-de.tsv" if paired else "sample.conllu", reading)
         parsed = asked.treebank is not None
-        found = hc.compare(
+        changes = hc.compare(
             before,
             after,
             None if parsed else texts,
@@ -124,13 +124,13 @@ def compare_command(
             seed=reading.seed,
         )
         if not given:
-            found.notes.append(f"No corpus was named, so the bundled {texts.name} was read.")
+            changes.notes.append(f"No corpus was named, so the bundled {texts.name} was read.")
     if target.out is not None:
-        found.save(target.out, replace=target.replace)
+        changes.save(target.out, replace=target.replace)
     if json:
-        cli.print_json(found.to_dict())
+        cli.print_json(changes.to_dict())
         return
-    _print(found)
+    _print(changes)
     if target.out is not None:
         cli.output().print(f"Wrote {target.out}/ (changes.parquet has a row a head).")
 
@@ -149,29 +149,29 @@ def _corpus(corpus: cli.CorpusArguments, treebank: str | None, work: WorkOptions
         return cli.sample_corpus("sample.conllu", work)
     from headcount.surveys import read_corpora
 
-    found = read_corpora(None, treebank=treebank, limit=work.limit, seed=work.seed).treebank
-    assert found is not None
-    return found
+    trees = read_corpora(None, treebank=treebank, limit=work.limit, seed=work.seed).treebank
+    assert trees is not None
+    return trees
 
 
-def _print(found: Changes) -> None:
+def _print(changes: Changes) -> None:
     from headcount.rooms.compare.runs import column_rows, draw_grid, layer_rows, role_rows
 
     console = cli.output()
-    console.print(f"{found.before} and {found.after}: {len(found.heads)} heads", style="bold")
-    if "cosine" in found.heads and found.heads["cosine"].notna().any():
+    console.print(f"{changes.before} and {changes.after}: {len(changes.heads)} heads", style="bold")
+    if "cosine" in changes.heads and changes.heads["cosine"].notna().any():
         console.print("Cosine of each head's maps; 1 is no change.")
-        for stack in found.heads.index.get_level_values("stack").unique():
-            console.print(draw_grid(found, str(stack)))
-    if len(found.layers):
+        for stack in changes.heads.index.get_level_values("stack").unique():
+            console.print(draw_grid(changes, str(stack)))
+    if len(changes.layers):
         figures = ["cosine", "95%", "JS (nats a row)", "more than others", "p"]
-        cli.print_rows(["layer", *figures], layer_rows(found.layers), figures)
+        cli.print_rows(["layer", *figures], layer_rows(changes.layers), figures)
     figures = ["mean change", "rose", "fell", "most"]
-    cli.print_rows(["column", *figures], column_rows(found), figures)
-    if found.roles is not None:
-        kept = int((found.roles["change"] == "kept").sum())
-        console.print(f"Roles: {kept} kept, {len(found.roles) - kept} lost or won.")
+    cli.print_rows(["column", *figures], column_rows(changes), figures)
+    if changes.roles is not None:
+        kept = int((changes.roles["change"] == "kept").sum())
+        console.print(f"Roles: {kept} kept, {len(changes.roles) - kept} lost or won.")
         figures = ["before", "after"]
         titles = ["head", "role", "label", "change", *figures]
-        cli.print_rows(titles, role_rows(found.roles), figures)
-    cli.print_notes(found.notes)
+        cli.print_rows(titles, role_rows(changes.roles), figures)
+    cli.print_notes(changes.notes)

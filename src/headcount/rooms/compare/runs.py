@@ -224,12 +224,12 @@ def _notes(first: HeadTable, second: HeadTable, common: int) -> list[str]:
 # --- Changes for a terminal ---------------------------------------------------------------------
 
 
-def draw_grid(found: Changes, stack: str) -> Table:
+def draw_grid(changes: Changes, stack: str) -> Table:
     """Cosine of each head, layer by head: the darker, the more it changed."""
     from rich.table import Table
     from rich.text import Text
 
-    cosine = found.heads["cosine"].xs(stack, level="stack").unstack("head")
+    cosine = changes.heads["cosine"].xs(stack, level="stack").unstack("head")
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
     table.add_column("layer", style="dim")
     for head in cosine.columns:
@@ -258,10 +258,10 @@ def layer_rows(layers: pd.DataFrame) -> list[list[str]]:
     ]
 
 
-def column_rows(found: Changes) -> Iterator[list[str]]:
+def column_rows(changes: Changes) -> Iterator[list[str]]:
     """For each column its mean change, and in how many heads it rose or fell beyond doubt."""
-    for row in found.sure().to_dict("records"):
-        values = found.heads[row["column"]]
+    for row in changes.sure().to_dict("records"):
+        values = changes.heads[row["column"]]
         if values.abs().max() > 0:
             head = Head(*values.abs().idxmax())
             most = f"{head} {values.loc[head]:+.3f}"
@@ -309,9 +309,18 @@ def compare_part(source: Source) -> dict[str, Any] | None:
     if other is None and frame is None:
         return None
     rows = pd.DataFrame() if frame is None else frame.drop_duplicates(_KEYS).set_index(_KEYS)
-    name = _second_name(source, other)
-    second = None if other is None else _first_roles(source, other)
-    columns = _from_run(source, other) if other is not None else _from_frame(source, rows)
+    stage = (source.record.get("stages") or {}).get("compare") or {}
+    name = str((stage.get("settings") or {}).get("after") or "the second model")
+    second, after = None, rows
+    if other is not None:
+        # It may be the same model on another text.
+        name = f"{other.model}, second run" if other.model == source.model else other.model
+        second, after = _first_roles(source, other), _after(source, other)
+    columns = {
+        column: _values(source, after, f"{column}_after", column)
+        for column in source.table.names
+        if f"{column}_after" in after
+    }
     return {
         "name": name,
         "said": _changes_said(source, name, second, columns),
@@ -320,6 +329,23 @@ def compare_part(source: Source) -> dict[str, Any] | None:
         "changes": [_alike(source, rows, name) for name in _MAPS if name in rows],
         "roles": _roles(source),
     }
+
+
+def _after(source: Source, other: Source) -> pd.DataFrame:
+    """The numbers of the other run, as ``changes.parquet`` has them."""
+    ours, theirs = set(source.table.heads), set(other.table.heads)
+    if not (ours <= theirs or theirs <= ours):
+        raise UsageError(
+            f"{other.model} has heads {_sizes(other)} and {source.model} {_sizes(source)}; "
+            "compare two runs of one architecture."
+        )
+    return other.table.frame.select_dtypes("number").add_suffix("_after")
+
+
+def _values(source: Source, rows: pd.DataFrame, value: str, name: str) -> dict[str, Any]:
+    """A column at the places of the page, with the ends of its interval where it has them."""
+    places = {"values": value, "lo": f"{name}_low", "hi": f"{name}_high"}
+    return {key: _at(source, rows[column]) for key, column in places.items() if column in rows}
 
 
 def _first_roles(source: Source, of: Source) -> list[str] | None:
@@ -348,57 +374,22 @@ def _changes_said(
         said.append(f"{heads}: {won or 'none'} took a job up, {lost or 'none'} gave one up")
     score = next((one for one in ("ablation", "gradient") if one in columns), None)
     if score is not None:
-        ours = np.array(_at(source, source.table.frame[score]), dtype=float)
-        theirs = np.array(columns[score]["values"], dtype=float)
-        known = np.isfinite(ours) & np.isfinite(theirs)
-        if known.sum() > 2:
-            ranks = [np.argsort(np.argsort(one[known])) for one in (ours, theirs)]
-            alike = float(np.asarray(np.corrcoef(np.stack(ranks)))[0, 1])
+        ours, theirs = (
+            pd.Series(values, dtype=float)
+            for values in (_at(source, source.table.frame[score]), columns[score]["values"])
+        )
+        alike = ours.corr(theirs, method="spearman", min_periods=3)
+        if np.isfinite(alike):
             said.append(f"the order of importance agrees at {printed(alike, '.2f')}")
     return "" if len(said) == 1 else f"{', '.join(said[:2])}{'; ' + said[2] if said[2:] else ''}."
-
-
-def _second_name(source: Source, other: Source | None) -> str:
-    """The second model's name, which may be the first's too: one model on two texts."""
-    if other is not None:
-        return f"{other.model}, second run" if other.model == source.model else other.model
-    stage = (source.record.get("stages") or {}).get("compare") or {}
-    return str((stage.get("settings") or {}).get("after") or "the second model")
-
-
-def _from_run(source: Source, other: Source) -> dict[str, dict[str, Any]]:
-    """Each shared column as the other run has it."""
-    ours, theirs = set(source.table.heads), set(other.table.heads)
-    if not (ours <= theirs or theirs <= ours):
-        raise UsageError(
-            f"{other.model} has heads {_sizes(other)} and {source.model} {_sizes(source)}; "
-            "compare two runs of one architecture."
-        )
-    table = other.table
-    numeric = table.frame.select_dtypes("number").columns
-    shared = [name for name in source.table.names if name in numeric]
-    return {name: {"values": _at(source, table.frame[name])} for name in shared}
-
-
-def _from_frame(source: Source, rows: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """The same from ``changes.parquet``, with the intervals of the differences."""
-    found = {}
-    for name in source.table.names:
-        if f"{name}_after" in rows:
-            bounds = {
-                "lo": _at(source, rows[f"{name}_low"]),
-                "hi": _at(source, rows[f"{name}_high"]),
-            }
-            found[name] = {"values": _at(source, rows[f"{name}_after"]), **bounds}
-    return found
 
 
 def _alike(source: Source, rows: pd.DataFrame, name: str) -> dict[str, Any]:
     """How alike the maps are, as a column of the page."""
     title, more, meaning = _MAPS[name]
-    values = _at(source, rows[name])
-    known = [value for value in values if value is not None]
-    about = {
+    drawn = _values(source, rows, name, name)
+    known = [value for value in drawn["values"] if value is not None]
+    return {
         "id": f"change-{name}",
         "group": "What changed",
         "title": title,
@@ -408,11 +399,8 @@ def _alike(source: Source, rows: pd.DataFrame, name: str) -> dict[str, Any]:
         "meaning": meaning,
         "paper": "Kovaleva et al. 2019, section 4.3",
         "domain": [figure(min([0.0, *known])), figure(max([*known, 1e-6]))],
-        "values": values,
+        **drawn,
     }
-    if f"{name}_low" in rows and f"{name}_high" in rows:
-        about |= {"lo": _at(source, rows[f"{name}_low"]), "hi": _at(source, rows[f"{name}_high"])}
-    return about
 
 
 def _roles(source: Source) -> list[list[Any]]:

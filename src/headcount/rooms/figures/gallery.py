@@ -351,17 +351,15 @@ def layers_left(
     draw.need_rows(given, ("set", "stack", "layer", "heads", "share"), "layers that are left")
     sets, stacks = (list(dict.fromkeys(given[name])) for name in ("set", "stack"))
     shape: Style = {"columns": len(stacks), "height": 0.5 + 0.22 * len(sets)}
-    with sheet(len(stacks), **how, **shape) as (figure, panels):
-        for panel, stack in zip(panels, stacks, strict=True):
-            own = given[given["stack"] == stack]
+    shown = {stack: given[given["stack"] == stack] for stack in stacks}
+    words = "layer" if pool == 1 else f"layers, {pool} together"
+    with draw.panelled(shown, words, "heads left", **how, **shape) as (figure, pairs):
+        for panel, own in pairs:
             wide = own.pivot(index="set", columns="layer", values=["heads", "share"]).reindex(sets)
             counts, shares = wide["heads"].astype(int), wide["share"].to_numpy(float)
             scale, layers = (0.0, 1.4, SEQUENTIAL), [str(layer) for layer in counts.columns]
             names = [str(one) for one in sets]
             draw_cells(panel, shares, scale, texts=counts.to_numpy(), x=layers, y=names)
-            panel.set_title(stack)
-        words = "layer" if pool == 1 else f"layers, {pool} together"
-        draw.label_outer(panels, words, "heads left")
         return figure
 
 
@@ -456,8 +454,9 @@ def pruning_curves(
     orders = dict.fromkeys(str(order) for rows in curves.values() for order in rows["order"])
     named = [order for order in orders if not order.startswith("random")]
     looks = {name: draw.SERIES[place % len(draw.SERIES)] for place, name in enumerate(named)}
-    with sheet(len(curves), most=2, height=2.5, **how) as (figure, panels):
-        for panel, (name, rows) in zip(panels, curves.items(), strict=True):
+    shape: Style = {"most": 2, "height": 2.5}
+    with draw.panelled(curves, f"{unit} left", "", **how, **shape) as (figure, pairs):
+        for panel, rows in pairs:
             rows = rows[rows["scope"] == "all"] if (rows["scope"] == "all").any() else rows
             for (order, healed), own in rows.groupby(["order", "healed"], sort=False):
                 colour, marker = looks.get(str(order), (draw.GREY, ""))
@@ -472,18 +471,15 @@ def pruning_curves(
                 _line(panel, own.drop_duplicates("heads_left"), "heads_left", label, **style)
             _whole(panel, rows)
             panel.invert_xaxis()
-            panel.set_title(name)
             panel.set_yscale("log" if log else "linear")
             if chosen is not None:  # a line at the heads that stay
                 panel.axvline(chosen, color=draw.INK, linewidth=draw.HAIRLINE, gid="chosen")
                 panel.annotate(
                     f" {chosen} left", (chosen, 0.03), xycoords=("data", "axes fraction")
                 )
-        draw.label_outer(panels, f"{unit} left", "")
-        for panel, rows in zip(panels, curves.values(), strict=True):
-            panel.set_ylabel(_metric_label(rows))
-        draw.key_below(figure)
-        return figure
+    for panel, rows in zip(figure.axes, curves.values(), strict=False):
+        panel.set_ylabel(_metric_label(rows))
+    return figure
 
 
 def pruning_by_stack(
@@ -615,16 +611,15 @@ def order_over_training(
     """
     columns = ("step", "stack", "value", "low", "high")
     frames = draw.frames_of(settling, "settling", columns, "settling", known="value")
-    with sheet(len(frames), height=2.3, **COLUMN | how, sharey=True) as (figure, panels):
-        for panel, (name, frame) in zip(panels, frames.items(), strict=True):
+    shape: Any = {"height": 2.3, "sharey": True, **COLUMN, **how}
+    words = "training step", "rank agreement with the end"
+    with draw.panelled(frames, *words, **shape) as (figure, pairs):
+        for panel, frame in pairs:
             for stack, rows in frame.groupby("stack", sort=False):
                 colour, marker = draw.STACK_COLOURS[str(stack)]
                 _line(panel, rows, "step", str(stack), color=colour, marker=marker)
             panel.axhline(0, color=draw.INK, linewidth=draw.HAIRLINE)
             panel.set_xscale("log")
-            panel.set_title(name)
-        draw.label_outer(panels, "training step", "rank agreement with the end")
-        draw.key_below(figure)
         return figure
 
 
@@ -685,8 +680,9 @@ def noop_gradients(given: Frames, *, relative: bool = False, **how: Unpack[How])
     shown = draw.by_stack(
         draw.frames_of(given, "noop_layers", needed, "gradients", known=columns[0])
     )
-    with sheet(len(shown), height=2.3, **how) as (figure, panels):
-        for panel, (title, own) in zip(panels, shown.items(), strict=True):
+    words = "|dL/dα|, share of others'" if relative else "mean |dL/dα|"
+    with draw.panelled(shown, "layer", words, height=2.3, **how) as (figure, pairs):
+        for panel, own in pairs:
             if relative:
                 _level(panel, 1, label="other token", gid="other")
                 own = own[own["target"] != "other"]
@@ -698,12 +694,8 @@ def noop_gradients(given: Frames, *, relative: bool = False, **how: Unpack[How])
                 if len(rows):
                     name = f"{target} token" if target in ("first", "other") else target
                     _line(panel, rows, "layer", name, color=colour, marker=marker, gid=target)
-            panel.set_title(title)
             draw.layer_axis(panel, int(own["layer"].max()) + 1)
             panel.set_ylim(bottom=0)
-        words = "|dL/dα|, share of others'" if relative else "mean |dL/dα|"
-        draw.label_outer(panels, "layer", words)
-        draw.key_below(figure)
         return figure
 
 
@@ -770,12 +762,15 @@ def _by_layer(given: Many, columns: Mapping[str, str], label: str, how: How) -> 
     """A point a head and a line through the means of layers, a panel a stack of each source."""
     tables = draw.tables_of(given, columns)
     stacks = {name: draw.measured_stacks(table, columns) for name, table in tables.items()}
-    shown = [(name, stack) for name, own in stacks.items() for stack in own]
+    shown = {
+        draw.titled(name, stack, own): tables[name].frame.loc[stack]
+        for name, own in stacks.items()
+        for stack in own
+    }
     wide = max(map(len, stacks.values()))  # of several stacks, each source has its row
     shape: Style = {"columns": wide if wide > 1 else None, "height": 2.1, "sharey": True}
-    with sheet(len(shown), **how, **shape) as (figure, panels):
-        for panel, (name, stack) in zip(panels, shown, strict=True):
-            frame = tables[name].frame.loc[stack]
+    with draw.panelled(shown, "layer", label, **how, **shape) as (figure, pairs):
+        for panel, frame in pairs:
             for place, (column, words) in enumerate(columns.items()):
                 known = frame[column].dropna()
                 colour, marker = draw.SERIES[place]
@@ -790,9 +785,6 @@ def _by_layer(given: Many, columns: Mapping[str, str], label: str, how: How) -> 
                 uniform = float(frame["entropy_uniform"].mean())
                 _level(panel, uniform, label="uniform attention", gid="uniform")
             draw.layer_axis(panel, int(frame.index.get_level_values("layer").max()) + 1)
-            panel.set_title(draw.titled(name, stack, stacks[name]))
-        draw.label_outer(panels, "layer", label)
-        draw.key_below(figure)
         return figure
 
 
@@ -826,12 +818,11 @@ def dependencies(
         if name not in known:
             there = ", ".join(known)
             raise UsageError(f"There is no relation '{name}' to draw; there are {there}.")
-    with sheet(len(shown), columns=1, height=2.1, **how) as (figure, panels):
-        for panel, (title, own) in zip(panels, shown.items(), strict=True):
+    shape: Style = {"columns": 1, "height": 2.1}
+    with draw.panelled(shown, "", "accuracy", **how, **shape) as (figure, pairs):
+        for panel, own in pairs:
             rows = own.reindex(list(relations or own.nlargest(most, "n").index))
             _best_bars(panel, rows, {"baseline": "best fixed offset", "control": _TWIN})
-            panel.set_title(title)
-        draw.key_below(figure)
         return figure
 
 
@@ -851,15 +842,13 @@ def coreference(given: Frames, **how: Unpack[How]) -> Figure:
     kinds = dict.fromkeys(kind for frame in frames.values() for kind in frame["kind"])
     best = {name: _best(frame, ["stack", "kind", "against"]) for name, frame in frames.items()}
     shown = draw.by_stack(best)
-    with sheet(len(shown), most=2, height=2.4, **how) as (figure, panels):
-        for panel, (title, own) in zip(panels, shown.items(), strict=True):
+    shape: Style = {"most": 2, "height": 2.4, "key": 5}
+    with draw.panelled(shown, "", "accuracy", **how, **shape) as (figure, pairs):
+        for panel, own in pairs:
             wide = own.pivot(index="kind", columns="against", values="baseline")
             first = own.drop_duplicates("kind").set_index("kind").drop(columns="baseline")
             rows = first.join(wide).reindex([kind for kind in kinds if kind in wide.index])
             _best_bars(panel, rows, {rule: rule for rule in dict.fromkeys(own["against"])})
-            panel.set_title(title)
-        draw.label_outer(panels, "", "accuracy")
-        draw.key_below(figure, 5)
         return figure
 
 
@@ -893,7 +882,6 @@ def _best_bars(panel: Axes, rows: pd.DataFrame, others: dict[str, str]) -> None:
     panel.set_xticks(range(len(rows)), [str(name) for name in rows.index])
     panel.tick_params(axis="x", length=0, rotation=45 if len(rows) > 12 else 0)
     panel.set_ylim(0, 1)
-    panel.set_ylabel("accuracy")
 
 
 def _stacked(panel: Axes, shares: pd.DataFrame, colours: Mapping[str, str]) -> None:
@@ -949,22 +937,19 @@ def patterns(given: Frames, *, by: str = "layer", **how: Unpack[How]) -> Figure:
             own = shares.loc[stack]
             title = draw.titled(name, stack, stacks)
             shown[title] = own.reindex(range(int(own.index.max()) + 1))
+    names = list(shown)
     if by == "task":
-        tasks = pd.DataFrame({name: own.mean() for name, own in shown.items()}).T
-    count = 1 if by == "task" else len(shown)
-    shape: Style = {"most": 4, "height": 2.3 if by == "task" else 1.8, "sharey": True}
-    with sheet(count, **how, **shape) as (figure, panels):
-        panels[0].set_ylim(0, 1)
-        if by == "task":
-            _stacked(panels[0], tasks, _COLOURS)
-            panels[0].set_xticks(range(len(shown)), list(shown))
-        else:
-            for panel, (name, own) in zip(panels, shown.items(), strict=True):
-                _stacked(panel, own, _COLOURS)
+        shown = {"": pd.DataFrame({name: own.mean() for name, own in shown.items()}).T}
+    shape: Style = {"most": 4, "height": 2.3 if by == "task" else 1.8, "sharey": True, "key": 5}
+    words = "layer" if by == "layer" else ""
+    with draw.panelled(shown, words, "share of maps", **how, **shape) as (figure, pairs):
+        for panel, own in pairs:
+            panel.set_ylim(0, 1)
+            _stacked(panel, own, _COLOURS)
+            if by == "task":
+                panel.set_xticks(range(len(names)), names)
+            else:
                 draw.layer_axis(panel, len(own))
-                panel.set_title(name)
-        draw.label_outer(panels, "layer" if by == "layer" else "", "share of maps")
-        draw.key_below(figure, 5)
         return figure
 
 
@@ -982,8 +967,8 @@ def functions_left(
     """How many of the heads left have each function, a bar for each number of heads left.
 
     Voita et al. 2019, figure 8. From a run: its curve and the roles of the whole model; from a
-    frame: what `headcount.pruning.curve.survivors` counts, with roles of each pruned model. A head
-    with several functions counts in each.
+    frame: what `headcount.rooms.agreement.survival.survivors` counts, with roles of each pruned
+    model. A head with several functions counts in each.
 
     >>> frame = pd.DataFrame({"set": ["2", "2"], "stack": "enc", "function": ["rare", "other"],
     ...                       "heads": [1, 1], "left": 2})
@@ -1002,13 +987,12 @@ def functions_left(
     colours = {name: draw.role_colour(name) for name in names} | {"none of these": _REST}
     left = own.drop_duplicates("set")["left" if "left" in own else "set"]
     with sheet(height=2.3, **how) as (figure, (panel,)):
-        from matplotlib.container import BarContainer
-
         _stacked(panel, wide.rename(columns={"other": "none of these"}), colours)
-        for bars in panel.containers:
-            assert isinstance(bars, BarContainer)
-            counts = [f"{bar.get_height():.0f}" if bar.get_height() else "" for bar in bars]
-            panel.bar_label(bars, counts, label_type="center", fontsize=6)
+        containers: Any = panel.containers
+        for bars in containers:
+            panel.bar_label(bars, fmt="{:.0f}", label_type="center", fontsize=6)
+        for text in panel.texts:
+            text.set_visible(text.get_text() != "0")
         panel.set_xticks(range(len(wide)), [str(heads) for heads in left])
         panel.set_xlabel(f"{_STACKS.get(stack, stack)} heads left")
         panel.set_ylabel("heads with the function\n(several count in each)")

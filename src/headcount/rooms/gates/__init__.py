@@ -16,7 +16,7 @@ ADDS = {
         "add_gates": "trainer:add_gates",
     },
     "stages": {"gates": "freeing:GATES", "refitted": "freeing:REFIT", "healed": "freeing:HEAL"},
-    "parts": {"training": "plans", "freed": "page:freed_sentences"},
+    "parts": {"training": "freeing", "freed": "page:freed_sentences"},
 }
 
 open_door(__name__)

@@ -17,7 +17,15 @@ import pandas as pd
 
 from headcount import plugins
 from headcount.models import Subject
-from headcount.pruning import Order, TrainingOptions, held_out_curves, prune, trained_curve
+from headcount.pruning import (
+    Goal,
+    Order,
+    Plan,
+    TrainingOptions,
+    held_out_curves,
+    prune,
+    trained_curve,
+)
 from headcount.records import Head, InnerPath, Journal, parse_heads
 from headcount.reports import (
     StageMaker,
@@ -61,7 +69,7 @@ class SizeStudy:
 
     def gates(self) -> tuple[HeadSets, list[str]]:
         """The heads that frozen-weight gates close, learned anew for each size; what to note."""
-        found, notes = HeadSets(), list[str]()
+        sets, notes = HeadSets(), list[str]()
         for keep in sizes(len(self.subject.heads)):
             if (unit := f"gates {keep}") not in self.journal.done:
                 how = self._training(keep).options()
@@ -70,9 +78,9 @@ class SizeStudy:
                     unit, [[str(head) for head in learned.gates.closed(keep)], learned.notes]
                 )
             going, said = self.journal.done[unit]
-            found[keep] = tuple(parse_heads(going))
+            sets[keep] = tuple(parse_heads(going))
             notes += said
-        return found, notes
+        return sets, notes
 
     def judged(
         self, sets: Mapping[int, Sequence[Head]], name: str, *, refit: bool = False
@@ -102,11 +110,11 @@ class SizeStudy:
                 how = self._training(keep)
                 small = prune(self.subject, sets[keep])
                 small = heal(small, self.choose, teacher=teacher, **how.options()).subject
-                found = [
+                curves = [
                     trained_curve(self.subject, small, judge, order, size, how.seed, whole(number))
                     for number, judge in enumerate(self.judges)
                 ]
-                self._done(unit, [[frame.to_dict("records"), more] for _, frame, more in found])
+                self._done(unit, [[frame.to_dict("records"), more] for _, frame, more in curves])
             for own, (new, more) in zip(rows, self.journal.done[unit], strict=True):
                 own += new
                 notes += more
@@ -140,12 +148,78 @@ def sets_of_order(curve: pd.DataFrame, heads: int) -> HeadSets:
     rows = rows[(rows["metric"] == rows["metric"].iloc[0]) & ~rows["healed"].astype(bool)]
     rows = rows.sort_values("step")
     left = rows.loc[rows["step"] > 0, "heads_left"].tolist()
-    found = HeadSets()
+    sets = HeadSets()
     for size in sizes(heads):
         nearest = min(left, key=lambda one: abs(one - size))
         gone = rows.loc[rows["heads_left"] >= nearest, "removed"]
-        found[int(nearest)] = tuple(parse_heads(",".join(filter(None, gone))))
-    return found
+        sets[int(nearest)] = tuple(parse_heads(",".join(filter(None, gone))))
+    return sets
+
+
+# --- Prunings in which weights learn: by gates that close, and by healing what is left ----------
+
+
+def gates_plan(
+    subject: Subject,
+    task: Task,
+    training: TrainingOptions,
+    *,
+    price: float | None = None,
+    keep: int | None = None,
+    stacks: Sequence[str] | None = None,
+    train: str = "all",
+    judge: Task | None = None,
+    convention: str = "headcount",
+) -> tuple[Plan, Subject | None]:
+    """Learn gates on one half of a task, and judge the model without the closed heads on the other.
+
+    `price` is the paper's lambda; `keep` instead drives it to so many heads, and the most open ones
+    stay: exactly so many, unless heads can only go together. Gives the plan, whose curve has the
+    whole model and the trained one, and the model that is left, if any head goes. `judge` is a task
+    to judge by, in place of the second half.
+    """
+    choose, held_out = task.split(0.5, training.seed) if judge is None else (task, judge)
+    learned = learn_gates(
+        subject,
+        training.task or choose,
+        stacks=stacks,
+        keep=keep,
+        penalty=price,
+        train=train,
+        convention=convention,
+        **training.options(),
+    )
+    # However many gates are open when training ends, so many as were asked for stay.
+    going, small = tuple(learned.gates.closed(keep)), learned.prune(keep)
+    order = Order("gates", "all", (going,) if going else ())
+    sweep, frame, notes = trained_curve(
+        subject, small, held_out, order, training.batch_size, training.seed
+    )
+    notes = [*learned.notes, *notes]
+    left = len(learned.gates.heads) - len(going)
+    if keep is not None and left < keep:
+        notes.append(f"{left} heads stay where {keep} were asked for: some can only go together.")
+    plan = Plan(
+        going, Goal(keep=keep), (order,), len(order), frame, sweep, None, tuple(notes), choose
+    )
+    return plan, small if going else None
+
+
+def healed_plan(
+    plan: Plan, subject: Subject, small: Subject, training: TrainingOptions
+) -> tuple[Plan, Subject]:
+    """Train what is left with the whole model as the teacher, and add the result to the curve."""
+    examples = training.task or plan.choose
+    assert examples is not None  # or it would learn from what it is judged on
+    healed = heal(small, examples, teacher=subject, **training.options()).subject
+    first = plan.orders[0]
+    order = Order(first.name, first.scope, (plan.going,))
+    _, frame, notes = trained_curve(
+        subject, healed, plan.sweep.task, order, training.batch_size, training.seed
+    )
+    point = frame[frame["step"] == 1].assign(step=plan.step, removed="")
+    curve = pd.concat([plan.curve, point], ignore_index=True)
+    return replace(plan, curve=curve, notes=(*plan.notes, *notes)), healed
 
 
 # --- What learned gates free, and what healing gives back ----------------------------------------

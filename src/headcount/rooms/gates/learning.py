@@ -3,6 +3,8 @@
 Voita et al. 2019 (section 6): hard-concrete gates on the heads, a price on every open one, and
 training that goes on from the converged model. Distillation is that of Hinton et al. 2015 at
 temperature 1.
+
+Prunings in which weights learn: by gates that close, and by healing what is left.
 """
 
 from __future__ import annotations
@@ -16,7 +18,11 @@ import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.models import Subject
-from headcount.pruning import check_stacks, prune, removable_units
+from headcount.pruning import (
+    check_stacks,
+    prune,
+    removable_units,
+)
 from headcount.records import Head, check_heads, heads_named, old_keywords, parse_heads
 from headcount.rooms.gates.gates import (
     GatedHeads,
@@ -27,8 +33,7 @@ from headcount.rooms.gates.gates import (
     check_count,
     pruned_by,
 )
-from headcount.rooms.gates.recipe import Chosen, Schedule
-from headcount.rooms.gates.training import Row, Session, TrainingData
+from headcount.rooms.gates.training import Chosen, Row, Schedule, Session, TrainingData
 from headcount.rooms.twins import random_twin
 
 # --- Gates that close while the model trains ----------------------------------------------------

@@ -18,10 +18,10 @@ def freed_sentences(source: Source) -> list[str]:
     said = []
     for name in ("gates", "refitted", "healed"):
         frame = source.frame(name)
-        found = [] if frame is None else freed(frame, run_tolerance(source))
-        told = [f"{one.heads or 'none'} within {one.within} ({one.most})" for one in found]
-        if told:
-            said.append(f"{_chosen(source, name).capitalize()}: {', '.join(told)}; 95% bounds.")
+        allowed = [] if frame is None else freed(frame, run_tolerance(source))
+        sizes = [f"{one.heads or 'none'} within {one.within} ({one.most})" for one in allowed]
+        if sizes:
+            said.append(f"{_chosen(source, name).capitalize()}: {', '.join(sizes)}; 95% bounds.")
     return said
 
 

@@ -83,11 +83,11 @@ class _Gated:
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The Trainer's own loss, and in training the price of the gates."""
-        found = super().compute_loss(model, inputs, *args, **kwargs)  # type: ignore[misc]
+        loss = super().compute_loss(model, inputs, *args, **kwargs)  # type: ignore[misc]
         if not model.training:
-            return found
+            return loss
         price = self.gating.price() * self._price_share(kwargs.get("num_items_in_batch"))
-        return (found[0] + price, *found[1:]) if isinstance(found, tuple) else found + price
+        return (loss[0] + price, *loss[1:]) if isinstance(loss, tuple) else loss + price
 
     def create_optimizer(self, *args: Any, **kwargs: Any) -> Any:
         """The Trainer's own optimiser, with the gates in a group of their own."""

@@ -2,6 +2,11 @@
 
 A step's batch, its dropout and its gates follow from the seed and the step's number only: so
 training that was killed goes on and ends with the same weights.
+
+What a training is made of: its schedule, its batches, its loss, and the weights that learn.
+
+Distillation is that of Hinton et al. 2015, section 2, at temperature 1. Which weights are frozen
+while gates learn follows Voita et al. 2019, section 6.2.
 """
 
 from __future__ import annotations
@@ -9,10 +14,13 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from copy import deepcopy
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pandas as pd
@@ -20,13 +28,365 @@ import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, kl_div
 
-from headcount.errors import ModelError, RunError, UsageError
-from headcount.models import Subject
-from headcount.records import InnerPath, Steps, json_decode, json_encode, version, working
-from headcount.rooms.gates import recipe
+from headcount.errors import InputError, ModelError, RunError, UsageError
+from headcount.models import Subject, core_of, eval_mode
+from headcount.records import (
+    InnerPath,
+    Steps,
+    check_same,
+    hash_strings,
+    json_decode,
+    json_encode,
+    version,
+    working,
+)
 from headcount.rooms.gates.gates import Gates, Penalty, Target, gate_valve
-from headcount.tasks import Task
+from headcount.rooms.labels import HeadTask, Regression, Similarity
+from headcount.tasks import IGNORED, LOSS, Custom, Task, labels_of
+from headcount.text import Batch
+
+# --- The schedule: how long and how fast a model learns -----------------------------------------
+
+_WORDS = {"decay": ("linear", "cosine", "constant"), "mixed_precision": ("no", "bf16", "fp16")}
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Steps of AdamW, and the learning rate at each.
+
+    The rate rises in `warmup` steps to `lr` and falls to 0 at the end (`decay` "linear" or
+    "cosine"), or stays ("constant").
+
+    >>> [Schedule(steps=4, lr=1.0, warmup=2).rate(step) for step in range(4)]
+    [0.5, 1.0, 1.0, 0.5]
+    """
+
+    steps: int
+    lr: float = 5e-5
+    #: Rows of a batch in each process.
+    batch_size: int = 16
+    warmup: int = 0
+    decay: str = "linear"
+    #: The longest gradient of the weights; None for any.
+    clip: float | None = 1.0
+    weight_decay: float = 0.0
+    seed: int = 0
+    #: "no", "bf16" or "fp16"; weights stay in float32.
+    mixed_precision: str = "no"
+    log_every: int = 10
+    save_every: int = 100
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        for name in ("steps", "batch_size", "log_every", "save_every"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}; it must be 1 or more.")
+        for name in ("lr", "warmup", "weight_decay"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name} is {getattr(self, name)}; it must be 0 or more.")
+        for name, allowed in _WORDS.items():
+            if getattr(self, name) not in allowed:
+                choice = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
+                raise UsageError(f"{name} is '{getattr(self, name)}'; choose {choice}.")
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Schedule:
+        """The schedule of options given by name."""
+        known = [field.name for field in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise UsageError(f"There is no option '{name}'; there are {', '.join(known)}.")
+        return cls(**options)
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        if step < self.warmup:
+            return self.lr * (step + 1) / self.warmup
+        done = (step - self.warmup) / max(1, self.steps - self.warmup)
+        if self.decay == "linear":
+            return self.lr * (1 - done)
+        if self.decay == "cosine":
+            return self.lr * (1 + math.cos(math.pi * done)) / 2
+        return self.lr
+
+    def describe(self) -> dict[str, Any]:
+        """What the result depends on."""
+        return {n: v for n, v in vars(self).items() if n not in ("log_every", "save_every")}
+
+
+# --- The batches --------------------------------------------------------------------------------
+# Which batch comes at which step follows from the seed only, so that training that was killed goes
+# on where it was. Processes share out each step, a batch each: two with batches of 8 learn from
+# the same examples as one with batches of 16.
+
+#: The batches of one step, one a process; the last step of an epoch may be short of some.
+StepBatches = list[Any]
+#: Epoch, part of the epoch, step.
+Cursor = tuple[int, int, int]
+
+#: Steps that are batched at a time: rows of one batch are about equally long.
+_POOL = 32
+
+
+@dataclass(frozen=True)
+class TrainingBatches:
+    """Batches without end, from any place on."""
+
+    #: Of each epoch, the number of its parts; the steps of one of them.
+    parts: int
+    part: Callable[[int, int], list[StepBatches]]
+    #: What must be the same for interrupted training to go on.
+    about: dict[str, Any]
+
+    def steps(self, cursor: Cursor = (0, 0, 0)) -> Iterator[tuple[StepBatches, Cursor]]:
+        """Steps from a place on, each with the place behind it."""
+        epoch, part, first = cursor
+        while True:
+            made = self.part(epoch, part)
+            for place in range(first, len(made)):
+                yield made[place], (epoch, part, place + 1)
+            part, first = part + 1, 0
+            if part == self.parts:
+                epoch, part = epoch + 1, 0
+
+
+def task_batches(
+    task: Task, subject: Subject, batch_size: int, seed: int, processes: int
+) -> TrainingBatches:
+    """The examples of a task, shuffled in each epoch."""
+    task.check(subject)
+    size = _POOL * batch_size * processes
+
+    def part(epoch: int, number: int) -> list[StepBatches]:
+        """Some examples, sorted by length into batches, the steps in a random order."""
+        order = list(range(len(task)))
+        random.Random(f"examples {seed} {epoch}").shuffle(order)
+        chosen = task.part(order[number * size : (number + 1) * size])
+        batches = list(chosen.batches(subject, batch_size))
+        if not batches:
+            raise InputError(f"{task.name} has no text to learn from in {len(chosen)} lines.")
+        steps = _by_step(batches, processes)
+        random.Random(f"turns {seed} {epoch} {number}").shuffle(steps)
+        return steps
+
+    about = {"task": task.describe(), "rows": batch_size * processes}
+    return TrainingBatches(-(-len(task) // size), part, about)
+
+
+def ready_batches(given: Iterable[Any], seed: int, processes: int) -> TrainingBatches:
+    """Batches that the caller made, with labels among them, shuffled in each epoch."""
+    batches = list(given)
+    if not batches:
+        raise InputError("There are no batches to learn from; give one or more.")
+    if not all(isinstance(batch, Mapping) and "labels" in batch for batch in batches):
+        raise UsageError(
+            "Batches of your own must be what the model's forward takes, by name, with "
+            "'labels' among it; or give a task of hc.tasks."
+        )
+
+    def part(epoch: int, number: int) -> list[StepBatches]:
+        order = list(batches)
+        random.Random(f"batches {seed} {epoch}").shuffle(order)
+        return _by_step(order, processes)
+
+    held = (
+        f"{name} {value.tolist() if isinstance(value, Tensor) else value}"
+        for batch in batches
+        for name, value in sorted(batch.items())
+    )
+    return TrainingBatches(1, part, {"batches": len(batches), "hash": hash_strings(held)})
+
+
+def _by_step(batches: Sequence[Any], processes: int) -> list[StepBatches]:
+    """Neighbours together: a step is what one process would take as one large batch."""
+    return [list(batches[start : start + processes]) for start in range(0, len(batches), processes)]
+
+
+# --- The loss -----------------------------------------------------------------------------------
+
+
+#: The loss of a batch, summed, and how many predictions it is over; differentiable.
+Loss = Callable[[Subject, Any], tuple[Tensor, Tensor]]
+
+
+def own_loss(subject: Subject, batch: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+    """The mean loss that the model itself gives a batch with labels; every batch counts alike."""
+    here = {n: v.to(subject.device) if isinstance(v, Tensor) else v for n, v in batch.items()}
+    loss = subject.model(**here).loss
+    return loss, torch.ones((), device=loss.device)
+
+
+@dataclass(frozen=True)
+class TaskLoss:
+    """A task's loss, its labels smoothed and a `share` of it from a teacher where there is one.
+
+    That share is the divergence of the teacher's distribution from the learner's; for tasks whose
+    labels are numbers it is the squared difference.
+    """
+
+    task: Task
+    teacher: Subject | None = None
+    share: float = 0.7
+    smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what the task cannot give."""
+        for name, value in (("share", self.share), ("label smoothing", self.smoothing)):
+            if not 0 <= value <= 1:
+                raise UsageError(f"The {name} is {value:g}; it must be between 0 and 1.")
+        if self.smoothing and self._of_numbers:
+            raise UsageError(
+                f"A {self.task.kind} task has no classes whose labels can be smoothed."
+            )
+        if self.teacher is not None and isinstance(self.task, Custom):
+            raise UsageError(
+                "A custom task gives its loss and nothing that a teacher could be compared by; "
+                "train without a teacher, or use a task of another kind."
+            )
+
+    def __call__(self, subject: Subject, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Nats (or squared errors) summed over what is to be predicted, and how much that is."""
+        if isinstance(self.task, Custom):
+            losses = self.task.loss(subject, batch)
+            return losses.sum(), losses.new_tensor(len(losses))
+        output = self._output(subject, batch)
+        taught = None
+        if self.teacher is not None and self.share:
+            with torch.no_grad(), eval_mode(self.teacher.model):
+                taught = self._output(self.teacher, batch).to(output.device)
+        labels = labels_of(batch, output)
+        if self._of_numbers:
+            if isinstance(self.task, Similarity):
+                low, high = self.task.span
+                labels = (labels - low) / (high - low)
+            own = (output - labels).square().sum()
+            apart = None if taught is None else (output - taught).square().sum()
+            count = output.new_tensor(len(output))
+        else:
+            real = labels != IGNORED
+            logits = output[real].float()
+            own = cross_entropy(
+                logits, labels[real], reduction="sum", label_smoothing=self.smoothing
+            )
+            apart = None if taught is None else _divergence(logits, taught[real].float())
+            count = real.sum()
+        loss = own if apart is None else (1 - self.share) * own + self.share * apart
+        return loss, count
+
+    @property
+    def _of_numbers(self) -> bool:
+        return isinstance(self.task, Regression | Similarity)
+
+    def _output(self, subject: Subject, batch: Batch) -> Tensor:
+        """Numbers, or logits at the labels; by the loss, so that nothing is generated."""
+        if self._of_numbers:
+            return self.task.answer(subject, batch).float()
+        if isinstance(self.task, HeadTask):
+            return self.task.logits(subject, batch)
+        logits: Tensor = replace(self.task, metric=LOSS).answer(subject, batch)
+        return logits
+
+
+def _divergence(logits: Tensor, taught: Tensor) -> Tensor:
+    if logits.shape != taught.shape:
+        raise UsageError(
+            f"The teacher has {taught.shape[-1]} classes or words and the learner "
+            f"{logits.shape[-1]}; give the model that the heads were removed from."
+        )
+    learner, teacher = logits.log_softmax(-1), taught.log_softmax(-1)
+    return kl_div(learner, teacher, reduction="sum", log_target=True)
+
+
+# --- Which weights learn ------------------------------------------------------------------------
+
+#: "all", "gates" (no weight), "enc", "dec", names with * or a function of a name.
+Chosen = str | Sequence[str] | Callable[[str], bool]
+
+
+def trainable(subject: Subject, chosen: Chosen) -> list[str]:
+    """The names of the weights that learn; what its owner froze stays frozen.
+
+    "enc" and "dec" are what belongs to that stack only: embeddings that both stacks use stay
+    frozen, so that functions cannot move to the other stack (Voita et al. 2019, section 6.2).
+
+    >>> from transformers import BertConfig, BertModel
+    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+    ...                     intermediate_size=16, vocab_size=32)
+    >>> trainable(Subject(BertModel(config)), ["*query*"])
+    ['encoder.layer.0.attention.self.query.weight', 'encoder.layer.0.attention.self.query.bias']
+    """
+    # Positions that are a formula look like weights.
+    tables = [m for m in subject.model.modules() if "Sinusoidal" in type(m).__name__]
+    fixed = {id(weight) for table in tables for weight in table.parameters()}
+    names = [
+        name
+        for name, weight in subject.model.named_parameters()
+        if weight.is_floating_point() and weight.requires_grad and id(weight) not in fixed
+    ]
+    if chosen == "all":
+        return names
+    if chosen == "gates":
+        return []
+    if chosen in ("enc", "dec"):
+        own = _weights_of_stack(subject, str(chosen))
+        return [name for name in names if name in own]
+    if callable(chosen):
+        meant = [name for name in names if chosen(name)]
+    else:
+        patterns = [chosen] if isinstance(chosen, str) else list(chosen)
+        meant = [n for n in names if any(fnmatchcase(n, pattern) for pattern in patterns)]
+    if not meant:
+        raise UsageError(
+            f"No weight of {subject.name} is meant by {describe_chosen(chosen)!r}; give 'all', "
+            f"'gates', 'enc', 'dec' or names such as '{names[0] if names else '*'}', with * for "
+            "any part."
+        )
+    return meant
+
+
+def describe_chosen(chosen: Chosen) -> Any:
+    """The choice as a record keeps it."""
+    if callable(chosen):
+        return getattr(chosen, "__name__", "a function")
+    return chosen if isinstance(chosen, str) else list(chosen)
+
+
+def _weights_of_stack(subject: Subject, stack: str) -> set[str]:
+    """Names of weights that are in one stack and nowhere else."""
+    if subject.kind == "enc-dec":
+        inner = subject.inner
+        part: nn.Module = inner.get_encoder() if stack == "enc" else inner.get_decoder()
+    elif stack == subject.kind:
+        part = core_of(subject.model)
+    else:
+        raise UsageError(f"{subject.name} has no stack '{stack}'; it has {subject.kind}.")
+    path = next(path for path, module in subject.model.named_modules() if module is part)
+    prefix = f"{path}." if path else ""
+    weights = list(subject.model.named_parameters(remove_duplicate=False))
+    outside = {id(weight) for name, weight in weights if not name.startswith(prefix)}
+    return {name for name, weight in weights if id(weight) not in outside}
+
+
+@contextmanager
+def only_trainable(model: nn.Module, names: Sequence[str]) -> Iterator[dict[str, nn.Parameter]]:
+    """Within the block only these weights require a gradient; flags and modes come back."""
+    weights = dict(model.named_parameters())
+    flags = {name: weight.requires_grad for name, weight in weights.items()}
+    modes = [(module, module.training) for module in model.modules()]
+    learning = set(names)
+    try:
+        for name, weight in weights.items():
+            weight.requires_grad_(name in learning)
+        yield {name: weights[name] for name in names}
+    finally:
+        for name, weight in weights.items():
+            weight.grad = None
+            weight.requires_grad_(flags[name])
+        for module, mode in modes:
+            module.training = mode
+
 
 # --- A checkpoint of training -------------------------------------------------------------------
 # One safetensors file, replaced in one step: whenever the process is killed, the file is whole.
@@ -57,14 +417,7 @@ class Checkpoint:
             before = dict(state["fingerprint"])
         except (OSError, KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
             raise self.damaged() from error
-        for key in [*before, *(key for key in self.fingerprint if key not in before)]:
-            was, now = before.get(key), self.fingerprint.get(key)
-            if json_encode(was, sort_keys=True) != json_encode(now, sort_keys=True):
-                raise RunError(
-                    f"{self.path} was begun with {key} = {_short(was)}, and now {key} = "
-                    f"{_short(now)}; train as before to continue, choose another folder, or "
-                    "delete that file to start anew."
-                )
+        check_same(before, self.fingerprint, f"{self.path} was begun")
         return tensors, state
 
     def damaged(self) -> RunError:
@@ -80,11 +433,6 @@ class Checkpoint:
         here = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         meta = {_KEY: json_encode({**state, "fingerprint": self.fingerprint})}
         self.path.write(safetensors.torch.save(here, meta))
-
-
-def _short(value: Any) -> str:
-    text = json_encode(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 # --- Where training runs ------------------------------------------------------------------------
@@ -168,8 +516,8 @@ class Session:
 
     kind: str
     task: TrainingData
-    schedule: recipe.Schedule
-    train: recipe.Chosen = "all"
+    schedule: Schedule
+    train: Chosen = "all"
     teacher: Subject | None = None
     share: float = 0.7
     smoothing: float = 0.0
@@ -186,7 +534,7 @@ class Session:
 
         On any exit no hook stays, and weights require gradients as before.
         """
-        names = recipe.trainable(subject, self.train)
+        names = trainable(subject, self.train)
         if names and subject.dtype not in (torch.float32, torch.float64):
             kind = str(subject.dtype).removeprefix("torch.")
             raise UsageError(
@@ -200,7 +548,7 @@ class Session:
             checkpoint = self._checkpoint(subject, batches, accelerator.num_processes)
             learner = Learner(learning, loss, self.gates, self.penalty, self.schedule.seed)
             with ExitStack() as stack:
-                weights = stack.enter_context(recipe.only_trainable(learning.model, names))
+                weights = stack.enter_context(only_trainable(learning.model, names))
                 if self.gates is not None:
                     learner.set_gates = stack.enter_context(gate_valve(learning, self.gates))
                 rows = Training(self, learner, weights, batches, accelerator, checkpoint).run()
@@ -210,31 +558,31 @@ class Session:
     def _placed(self, subject: Subject, accelerator: Any, trains: bool) -> Subject:
         """The model to train and its gates, on the device of this process."""
         moves = accelerator.num_processes > 1 and accelerator.device != subject.device
-        found = subject
+        placed = subject
         if not self.in_place and (trains or moves):
-            found = replace(subject, model=deepcopy(subject.model), notes=list(subject.notes))
+            placed = replace(subject, model=deepcopy(subject.model), notes=list(subject.notes))
         if moves:
-            found.model.to(accelerator.device)
+            placed.model.to(accelerator.device)
         for part in (self.gates, self.penalty):
             if isinstance(part, nn.Module):
-                part.to(found.device)
-        return found
+                part.to(placed.device)
+        return placed
 
-    def _data(self, subject: Subject, processes: int) -> tuple[recipe.TrainingBatches, recipe.Loss]:
+    def _data(self, subject: Subject, processes: int) -> tuple[TrainingBatches, Loss]:
         """The batches to learn from and the loss to learn by."""
         size, seed = self.schedule.batch_size, self.schedule.seed
         if isinstance(self.task, Task):
-            batches = recipe.TaskBatches(self.task, subject, size, seed, processes)
-            return batches, recipe.TaskLoss(self.task, self.teacher, self.share, self.smoothing)
+            batches = task_batches(self.task, subject, size, seed, processes)
+            return batches, TaskLoss(self.task, self.teacher, self.share, self.smoothing)
         if self.teacher is not None or self.smoothing:
             raise UsageError(
                 "Batches of your own come with the model's own loss; a teacher or smoothed labels "
                 "need a task of hc.tasks."
             )
-        return recipe.ReadyBatches(self.task, seed, processes), recipe.own_loss
+        return ready_batches(self.task, seed, processes), own_loss
 
     def _checkpoint(
-        self, subject: Subject, batches: recipe.TrainingBatches, processes: int
+        self, subject: Subject, batches: TrainingBatches, processes: int
     ) -> Checkpoint | None:
         """Where the state is kept, with what must be the same to go on."""
         if self.checkpoint is None:
@@ -244,9 +592,9 @@ class Session:
             "kind": self.kind,
             "headcount": version(),
             "model": subject.weights_hash,
-            "data": batches.describe(),
+            "data": batches.about,
             **self.schedule.describe(),
-            "train": recipe.describe_chosen(self.train),
+            "train": describe_chosen(self.train),
             "teacher": taught,
             "share": self.share if taught is not None else None,
             "smoothing": self.smoothing,
@@ -283,7 +631,7 @@ class Learner(nn.Module):
     def __init__(
         self,
         subject: Subject,
-        loss: recipe.Loss,
+        loss: Loss,
         gates: Gates | None,
         penalty: Penalty | None,
         seed: int,
@@ -315,7 +663,7 @@ class Training:
         session: Session,
         learner: Learner,
         weights: Mapping[str, nn.Parameter],
-        batches: recipe.TrainingBatches,
+        batches: TrainingBatches,
         accelerator: Any,
         checkpoint: Checkpoint | None,
     ) -> None:
@@ -324,7 +672,7 @@ class Training:
         self.schedule = session.schedule
         self.optimizer = torch.optim.AdamW(self._groups(), lr=self.schedule.lr)
         self.step = 0
-        self.cursor: recipe.Cursor = (0, 0, 0)
+        self.cursor: Cursor = (0, 0, 0)
         self.rows: list[Row] = []
         self.sums = torch.zeros(3, dtype=torch.float64)
         self._restore()
@@ -336,7 +684,7 @@ class Training:
         title = {"gates": "Learning gates", "heal": "Healing"}.get(self.session.kind, "Training")
         mine = self.accelerator.is_main_process
         shown = working(title, steps) if mine else nullcontext(Steps())
-        with torch.random.fork_rng(devices=devices), shown as told:
+        with torch.random.fork_rng(devices=devices), shown as bar:
             self.learner.train()
             model, optimizer = self.accelerator.prepare(self.learner, self.optimizer)
             coming = self.batches.steps(self.cursor)
@@ -348,10 +696,10 @@ class Training:
                     self._log()
                 if self.step % self.schedule.save_every == 0 or self.step == steps:
                     self._save()
-                told.to(self.step)
+                bar.to(self.step)
         return pd.DataFrame(self.rows)
 
-    def _take(self, model: nn.Module, optimizer: Any, batches: recipe.StepBatches) -> None:
+    def _take(self, model: nn.Module, optimizer: Any, batches: StepBatches) -> None:
         """One step on the batches of all processes."""
         mine, processes = self.accelerator.process_index, self.accelerator.num_processes
         # A process that the step has no batch for goes along with one that does not count.
@@ -407,23 +755,20 @@ class Training:
 
     def _state(self) -> dict[str, Tensor]:
         """All that has learned."""
-        found: dict[str, Tensor] = {f"weight.{n}": w for n, w in self.weights.items()}
+        tensors: dict[str, Tensor] = {f"weight.{n}": w for n, w in self.weights.items()}
         for part in ("gates", "penalty"):
             module = getattr(self.learner, part)
             if isinstance(module, nn.Module):
-                found |= {f"{part}.{name}": value for name, value in module.state_dict().items()}
-        return found
-
-    def _optimized(self) -> list[Tensor]:
-        return [weight for group in self.optimizer.param_groups for weight in group["params"]]
+                tensors |= {f"{part}.{name}": value for name, value in module.state_dict().items()}
+        return tensors
 
     def _save(self) -> None:
         if self.checkpoint is None or not self.accelerator.is_main_process:
             return
         adam = {
             f"adam.{place}.{what}": value
-            for place, weight in enumerate(self._optimized())
-            for what, value in self.optimizer.state.get(weight, {}).items()
+            for place, kept in self.optimizer.state_dict()["state"].items()
+            for what, value in kept.items()
         }
         state = {"step": self.step, "cursor": self.cursor, "rows": self.rows}
         self.checkpoint.write(self._state() | adam, state | {"sums": self.sums.tolist()})
@@ -440,14 +785,12 @@ class Training:
         with torch.no_grad():
             for name, value in self._state().items():
                 value.copy_(tensors[name])
-        weights = self._optimized()
+        adam: dict[int, dict[str, Tensor]] = defaultdict(dict)
         for name, value in tensors.items():
             if name.startswith("adam."):
                 _, place, what = name.split(".")
-                weight = weights[int(place)]
-                # Adam counts its steps on the CPU.
-                kept = value if what == "step" else value.to(weight.device)
-                self.optimizer.state[weight][what] = kept
+                adam[int(place)][what] = value
+        self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": adam})
         self.step, self.rows = state["step"], state["rows"]
         epoch, part, step = state["cursor"]
         self.cursor = (epoch, part, step)

@@ -18,24 +18,24 @@ from headcount.records import Head
 CHOSEN = ("same examples", "other half")
 
 
-def best_single_heads(found: Sweep, heads: Sequence[Head], *, seed: int = 0) -> pd.DataFrame:
+def best_single_heads(sweep: Sweep, heads: Sequence[Head], *, seed: int = 0) -> pd.DataFrame:
     """Two rows a layer, from a sweep over the `others` of these heads, corrected over layers.
 
     The first row is the naive one: the best of many is better than it should be. In the second
     the head is chosen on a random half of the examples and judged on the other.
     """
-    parts = [_judged(_cheapest(found, heads), found, CHOSEN[0], seed)]
-    if len(found.baseline) > 1:
-        count = len(found.baseline)
+    parts = [_judged(_cheapest(sweep, heads), sweep, CHOSEN[0], seed)]
+    if len(sweep.baseline) > 1:
+        count = len(sweep.baseline)
         first = sorted(random.Random(seed).sample(range(count), count // 2))
-        choosing, judging = found.part(first), found.part(sorted({*range(count)} - {*first}))
+        choosing, judging = sweep.part(first), sweep.part(sorted({*range(count)} - {*first}))
         parts.append(_judged(_cheapest(choosing, heads), judging, CHOSEN[1], seed))
     return pd.concat(parts, ignore_index=True)
 
 
-def _cheapest(found: Sweep, heads: Sequence[Head]) -> dict[Head, int]:
+def _cheapest(sweep: Sweep, heads: Sequence[Head]) -> dict[Head, int]:
     """Of every layer the head that costs least alone, and which intervention that is."""
-    costs = np.nan_to_num(np.array(found.costs()), nan=np.inf)
+    costs = np.nan_to_num(np.array(sweep.costs()), nan=np.inf)
     layers: dict[tuple[str, int], list[int]] = {}
     for place, head in enumerate(heads):
         layers.setdefault((head.stack, head.layer), []).append(place)

@@ -34,27 +34,27 @@ class UDPipe:
         """The text's words and trees, those of its sentences one after the other."""
         words: list[Word] = []
         multiwords: list[Multiword] = []
-        for found in self._sentences(text):
+        for parsed in self._sentences(text):
             multiwords += [
                 Multiword(each.idFirst + len(words), each.idLast + len(words), each.form)
-                for each in found.multiwordTokens
+                for each in parsed.multiwordTokens
             ]
-            words += _words(found, len(words))
+            words += _words(parsed, len(words))
         return Sentence(text, tuple(words), tuple(multiwords))
 
     def _sentences(self, text: str) -> Iterator[Any]:
         error = self._library.ProcessingError()
         self._tokenizer.resetDocument("")  # or places would count on from the text before
         self._tokenizer.setText(text)
-        found = self._library.Sentence()
-        while self._tokenizer.nextSentence(found, error):
+        sentence = self._library.Sentence()
+        while self._tokenizer.nextSentence(sentence, error):
             default = self._model.DEFAULT
-            if not self._model.tag(found, default, error):
+            if not self._model.tag(sentence, default, error):
                 break
-            if not self._model.parse(found, default, error):
+            if not self._model.parse(sentence, default, error):
                 break
-            yield found
-            found = self._library.Sentence()
+            yield sentence
+            sentence = self._library.Sentence()
         if error.occurred():
             raise InputError(f"{self.name} cannot parse '{text}': {error.message}.")
 
@@ -75,10 +75,10 @@ def load_udpipe(path: Path) -> UDPipe:
     return UDPipe(model, udpipe, path.name)
 
 
-def _words(found: Any, before: int) -> list[Word]:
+def _words(sentence: Any, before: int) -> list[Word]:
     """The words of a sentence; `before` words of the same text came before it."""
-    own = list(found.words)[1:]  # the first is the root above the sentence
-    places = dict(chain.from_iterable(_places(each, own) for each in found.multiwordTokens))
+    own = list(sentence.words)[1:]  # the first is the root above the sentence
+    places = dict(chain.from_iterable(_places(each, own) for each in sentence.multiwordTokens))
     return [_word(each, before, *places.get(each.id, _range(each))) for each in own]
 
 
@@ -119,21 +119,12 @@ class SpacyPipeline:
 
     def __call__(self, text: str) -> Sentence:
         """The text's words and trees; tokens of white space are left out."""
-        found = self._pipeline(text)
-        if not found.has_annotation("DEP"):
+        document = self._pipeline(text)
+        if not document.has_annotation("DEP"):
             raise InputError(f"{self.name} finds no dependencies; choose a pipeline with a parser.")
-        own = [token for token in found if not token.is_space]
+        own = [token for token in document if not token.is_space]
         numbers = {token.i: number for number, token in enumerate(own, start=1)}
         return Sentence(text, tuple(_spacy_pipeline_word(token, numbers) for token in own))
-
-
-def load_pipeline(name: str) -> SpacyPipeline | None:
-    """An installed pipeline by name; None where spaCy or the pipeline is not there."""
-    if name not in (installed_pipelines() or ()):
-        return None
-    import spacy
-
-    return SpacyPipeline(spacy.load(name), name)
 
 
 def installed_pipelines() -> list[str] | None:
@@ -172,14 +163,21 @@ def load_parser(name: str | Path | Parser) -> Parser:
         return name
     if Path(name).suffix == ".udpipe" or Path(name).is_file():
         return load_udpipe(Path(name))
-    found = load_pipeline(str(name))
-    if found is None:
-        raise UsageError(
-            f"There is no parser '{name}'; give the file of a UDPipe model (FILE.udpipe: published "
-            "for many languages by LINDAT, or trained with ufal.udpipe) or an installed spaCy "
-            f"pipeline ({_installed()})."
-        )
-    return found
+    names = installed_pipelines()
+    if str(name) in (names or ()):
+        import spacy
+
+        return SpacyPipeline(spacy.load(name), str(name))
+    there = "none is installed: python -m spacy download"
+    if names is None:
+        there = f"spaCy is not installed: {install_hint('parsers')}"
+    elif names:
+        there = f"installed: {', '.join(names)}"
+    raise UsageError(
+        f"There is no parser '{name}'; give the file of a UDPipe model (FILE.udpipe: published "
+        "for many languages by LINDAT, or trained with ufal.udpipe) or an installed spaCy "
+        f"pipeline ({there})."
+    )
 
 
 def parsed(item: Item, parser: Parser | None, target_parser: Parser | None = None) -> Item:
@@ -191,9 +189,9 @@ def parsed(item: Item, parser: Parser | None, target_parser: Parser | None = Non
     ['Rain', 'fell', '.']
     """
     if isinstance(item, Sentence):
-        return item if parser is None else _read(item.text, item, parser)
+        return _read(item.text, item, parser) or item
     given = zip((item.source, item.target), item.annotated, (parser, target_parser), strict=True)
-    first, second = (_side(text, known, each) for text, known, each in given)
+    first, second = (_read(*side) for side in given)
     return replace(item, annotated=(first, second))
 
 
@@ -204,22 +202,12 @@ def parser_name(parser: str | Path | Parser) -> str:
     return str(getattr(parser, "name", "a parser"))
 
 
-def _side(text: str, known: Sentence | None, parser: Parser | None) -> Sentence | None:
-    return known if parser is None else _read(text, known or Sentence(text), parser)
-
-
-def _read(text: str, known: Sentence, parser: Parser) -> Sentence:
-    found = parser(text)
-    return replace(known, words=found.words or None, multiwords=found.multiwords)
-
-
-def _installed() -> str:
-    found = installed_pipelines()
-    if found is None:
-        return f"spaCy is not installed: {install_hint('parsers')}"
-    return (
-        f"installed: {', '.join(found)}" if found else "none is installed: python -m spacy download"
-    )
+def _read(text: str, known: Sentence | None, parser: Parser | None) -> Sentence | None:
+    if parser is None:
+        return known
+    sentence = parser(text)
+    words = sentence.words or None
+    return replace(known or Sentence(text), words=words, multiwords=sentence.multiwords)
 
 
 # --- The words of a plain sentence, for a parser that is given text and no treebank -------------

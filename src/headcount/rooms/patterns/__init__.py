@@ -2,7 +2,7 @@
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {
-    "stages": {"patterns": "stage:STAGE"},
+    "stages": {"patterns": "tally:STAGE"},
     "tallies": {"patterns": "tally:PLAN", "offset-mass": "tally:OFFSET_MASS_PLAN"},
     "parts": {"patterns by layer": "tally:layer_shares"},
 }

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.rooms.probing.parse import Probe, probe_file, probe_summary
+    from headcount.rooms.probing.probing import Probe, probe_file, probe_summary
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "commands": {"probe": "command:probe_command"},
     "names": {
         "probe": "probing:probe",
-        "Probe": "parse:Probe",
+        "Probe": "probing:Probe",
         "ProbeOptions": "options:ProbeOptions",
     },
 }

@@ -100,17 +100,17 @@ def probe_command(
     _check(model, asked, target.out)
     where = engine.made()
     if model is None:
-        found, remark = _probe_here(load)
+        probe, remark = _probe_here(load)
         cli.print_notes([] if json else [remark])
     elif asked.treebank is None:
-        found = _saved(Path(model), load)
+        probe = _saved(Path(model), load)
     else:
         with cli.status("Reading the treebank"):
             treebank = _read(asked.treebank, learning)
             test = None if asked.test is None else _read(asked.test, WorkOptions())
         subject = cli.loaded(model, load)
         every = asked.baselines or asked.kind == "all"
-        found = hc.probe(
+        probe = hc.probe(
             subject,
             treebank,
             kind=None if asked.kind == "all" else asked.kind,
@@ -122,7 +122,7 @@ def probe_command(
             replace=target.replace,
             engine=where,
         )
-    _print_results(found, asked, json)
+    _print_results(probe, asked, json)
     if target.out is not None and not json:
         cli.output().print(
             f"Wrote {target.out}/ (headcount probe {target.out} --parse TEXT parses with it)."
@@ -180,8 +180,8 @@ def _probe_here(load: LoadOptions) -> tuple[hc.Probe, str]:
     ages = {place: Path(file).stat().st_mtime for place, file in files.items() if file is not None}
     if ages:
         folder = max(ages, key=lambda place: ages[place])
-        found = _saved(folder, load)
-        return found, f"Parsed with the probe in {folder}/ ({found.kind}, {found.subject.name})."
+        probe = _saved(folder, load)
+        return probe, f"Parsed with the probe in {folder}/ ({probe.kind}, {probe.subject.name})."
     subject = cli.loaded("translator", replace(load, revision=None))
     return hc.probe(subject, cli.sample_corpus("sample.conllu", WorkOptions())), (
         "There is no trained probe here, so one of the bundled translator was trained on the "
@@ -256,18 +256,18 @@ def _print_results(probe: hc.Probe, asked: ProbeArguments, json: bool) -> None:
     if asked.explain is not None and asked.parse is not None:
         arc = probe.explain(asked.parse, *asked.explain)
     if json:
-        found: dict[str, Any] = {"kind": probe.kind, "model": probe.subject.name}
+        answer: dict[str, Any] = {"kind": probe.kind, "model": probe.subject.name}
         if trained:
-            found["results"] = to_strict(probe.results.to_dict("records"))
+            answer["results"] = to_strict(probe.results.to_dict("records"))
             summary = probing.probe_summary(probe.hits, probe.undirected)
-            found["summary"] = to_strict(summary.to_dict("records"))
-            found["table"] = None if probe.table is None else probe.table.to_dict()
-            found["provenance"] = to_strict(probe.provenance)
+            answer["summary"] = to_strict(summary.to_dict("records"))
+            answer["table"] = None if probe.table is None else probe.table.to_dict()
+            answer["provenance"] = to_strict(probe.provenance)
         if parse is not None:
-            found["parse"] = to_strict(parse.frame.to_dict("records"))
+            answer["parse"] = to_strict(parse.frame.to_dict("records"))
         if arc is not None:
-            found["explained"] = to_strict(arc.to_dict("records"))
-        cli.print_json(found)
+            answer["explained"] = to_strict(arc.to_dict("records"))
+        cli.print_json(answer)
         return
     if trained:
         _print_probe(probe)

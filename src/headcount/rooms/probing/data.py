@@ -2,27 +2,29 @@
 
 Clark et al. 2019, section 5: the maps between words of every head of the stack that reads a
 sentence, with what stands for ROOT in front.
+
+Vectors of words, frozen: from a file, or the model's own input embeddings.
 """
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Protocol, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from headcount.errors import InputError, UsageError, check_convention
-from headcount.models import Subject, enough_memory, refuse_nan
+from headcount.models import Subject, refuse_nan
 from headcount.records import Head
-from headcount.rooms.probing.vectors import WordVectors
-from headcount.surveys import ShardWork, run_shards
+from headcount.surveys import PassOptions, Reading, ShardWork, batches_of, run_part, run_shards
 from headcount.text import (
     Batch,
     Corpus,
@@ -31,13 +33,158 @@ from headcount.text import (
     Rows,
     Sentence,
     Side,
+    TextFile,
     Words,
-    encode,
-    intake_of,
+    is_number,
     sentences_of,
+    text_file,
     word_maps,
 )
-from headcount.wiring import Needs, Sighting, tap
+from headcount.wiring import Needs, Sighting
+
+# --- Vectors of words, frozen -------------------------------------------------------------------
+
+#: The word that stands for the model's own embeddings.
+OWN = "own"
+
+
+class WordVectors(Protocol):
+    """Words to rows of a table; row 0 is zero and stands for every word that has no vector."""
+
+    name: str
+
+    def row(self, form: str, pieces: Sequence[int]) -> int:
+        """The row of a word, given its form and the ids of its pieces."""
+
+    def table(self) -> Tensor:
+        """``[row, width]`` of all words that were asked for."""
+
+
+class FileVectors:
+    """Vectors by the lower-cased form of a word, as Clark et al. look GloVe up.
+
+    >>> vectors = FileVectors(["the", "cat"], np.ones((2, 3)), "mine")
+    >>> vectors.row("The", []), vectors.row("dog", []), tuple(vectors.table().shape)
+    (1, 0, (3, 3))
+    """
+
+    def __init__(self, words: Sequence[str], values: np.ndarray, name: str) -> None:
+        self.name, self.words, self.values = name, list(words), values
+        self._rows: dict[str, int] = {}
+        for number, word in enumerate(self.words, start=1):
+            self._rows.setdefault(word.lower(), number)  # files begin with the frequent ones
+
+    def row(self, form: str, pieces: Sequence[int]) -> int:
+        """The row of a word; 0 where the file does not have it."""
+        return self._rows.get(form.lower(), 0)
+
+    def table(self) -> Tensor:
+        """All vectors behind a row of zeros."""
+        values = torch.from_numpy(np.asarray(self.values, dtype=np.float32))
+        return torch.cat([torch.zeros(1, values.shape[1]), values])
+
+
+class OwnVectors:
+    """The mean of the input embeddings of a word's pieces.
+
+    They are divided by the root mean square of all embeddings, so that one size of step suits
+    every model.
+    """
+
+    name = OWN
+
+    def __init__(self, subject: Subject) -> None:
+        weight = subject.inner.get_input_embeddings().weight.detach().float().cpu()
+        self._weight = weight / weight.square().mean().sqrt()
+        self._rows: dict[tuple[int, ...], int] = {}
+
+    def row(self, form: str, pieces: Sequence[int]) -> int:
+        """The row of these pieces, which is made where they are new."""
+        key = tuple(pieces)
+        return self._rows.setdefault(key, len(self._rows) + 1) if key else 0
+
+    def table(self) -> Tensor:
+        """Zeros, then a row for all pieces seen so far, in the order in which they came."""
+        rows = [self._weight[list(key)].mean(0) for key in self._rows]
+        return torch.stack([torch.zeros(self._weight.shape[1]), *rows])
+
+
+# --- Read vectors of words: text as GloVe and word2vec write it, or .npz ------------------------
+
+_LIKE = (
+    "a word and its numbers on each line (GloVe, word2vec as text), or .npz with words and vectors"
+)
+
+#: Other kinds of space may stand within a word, or be one: GloVe and fastText have such.
+_BETWEEN = re.compile(r"[ \t]+")
+
+
+def read_vectors(path: str | Path) -> FileVectors:
+    """Vectors from a file: text, maybe packed, or .npz.
+
+    A line has a word and its numbers with spaces between; a first line of two numbers, as word2vec
+    writes it, is passed over. An .npz has `words` (an array of words, or one text with a word a
+    line) and `vectors` ``[word, width]``.
+    """
+    path = Path(path)
+    file = text_file(path)
+    words, values = _from_npz(path) if path.suffix == ".npz" else _from_text(file)
+    if not len(words):
+        raise InputError(f"{path} has no vector; give {_LIKE}.")
+    if not np.isfinite(values).all():
+        raise InputError(f"{path} has vectors that are not numbers; give {_LIKE}.")
+    return FileVectors(words, values, path.name)
+
+
+def _from_text(file: TextFile) -> tuple[list[str], np.ndarray]:
+    words: list[str] = []
+    rows: list[np.ndarray] = []
+    first = 0
+    for number, line in file.lines():
+        fields = _BETWEEN.split(line.strip(" \t"))
+        if fields == [""] or (number == 1 and len(fields) == 2 and all(map(str.isdigit, fields))):
+            continue  # blank, or word2vec's header
+        # Some words of GloVe have spaces in them: the word ends before the first number.
+        size = 1 + next((at for at, text in enumerate(fields[1:]) if is_number(text)), len(fields))
+        try:
+            numbers = np.array(fields[size:], dtype=np.float32)
+        except ValueError:
+            numbers = np.zeros(0, dtype=np.float32)
+        if not len(numbers):
+            raise InputError(
+                f"Line {number} of {file.name} is not a word with numbers: '{line[:40]}'; give "
+                f"{_LIKE}."
+            )
+        first = first or number
+        if rows and len(numbers) != len(rows[0]):
+            raise InputError(
+                f"{file.name} has {len(rows[0])} numbers on line {first} and {len(numbers)} on "
+                f"line {number}; all vectors must have the same width."
+            )
+        words.append(" ".join(fields[:size]))
+        rows.append(numbers)
+    return words, np.stack(rows) if rows else np.zeros((0, 0))
+
+
+def _from_npz(path: Path) -> tuple[list[str], np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: np.asarray(file[name]) for name in file.files}
+    except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds for damaged bytes
+        raise InputError(f"{path} cannot be read as .npz ({error}); give {_LIKE}.") from error
+    if not {"words", "vectors"} <= arrays.keys():
+        has = ", ".join(list(arrays)[:3]) or "nothing"
+        more = f" and {len(arrays) - 3:,} more" if len(arrays) > 3 else ""
+        raise InputError(f"{path} holds {has}{more}; it must hold words and vectors.")
+    words, values = arrays["words"], arrays["vectors"]
+    listed = str(words).split("\n") if words.ndim == 0 else [str(word) for word in words]
+    if values.ndim != 2 or len(values) != len(listed):
+        raise InputError(
+            f"{path} has {len(listed)} words and vectors of the shape {values.shape}; it must have "
+            "one vector of the same width for each word."
+        )
+    return listed, values
+
 
 # --- How a probe is trained: by headcount's choice, or as Clark et al. did ----------------------
 
@@ -82,7 +229,12 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain words and numbers."""
-        return {**asdict(self), "dtype": str(self.dtype).removeprefix("torch.")}
+        return {**asdict(self), "dtype": self.precision}
+
+    @property
+    def precision(self) -> str:
+        """The type of the maps by name."""
+        return str(self.dtype).removeprefix("torch.")
 
 
 def settings_for(convention: str = "headcount", kind: str = "attention", **given: Any) -> Settings:
@@ -279,14 +431,16 @@ def gather(
         read = (one for item in corpus for one in sentences_of(item) if one is not None)
         cells = sum((EXTRA + len(sentence.words or ())) ** 2 for sentence in read)
         room = Room(cells * len(probed_heads(subject)), settings.dtype)
-    work = Found(room, vectors)
+    work = ReadExamples(settings.rows, settings.precision, tuple(probed_heads(subject)), maps)
+    work.room, work.vectors = room, vectors
+    inputs = PassOptions((probed_stack(subject),), batch_size)
     _, aside = run_shards(
         subject,
         corpus,
         [cast("Any", work)],
-        partial(_gather_part, settings=settings, maps=maps, size=batch_size),
+        partial(_read_part, inputs=inputs),
         work=shards,
-        settings={"rows": settings.rows, "dtype": str(settings.dtype), "maps": maps},
+        settings={"rows": settings.rows},
         title=title,
         most=_SHARD,
     )
@@ -304,23 +458,60 @@ def gather(
     return Gathered(corpus.name, kept, len(work.cut), bare, aside, room)
 
 
+def _read_part(
+    subject: Subject,
+    part: Corpus | Ready,
+    tallies: Sequence[Any],
+    told: Callable[[int], None],
+    *,
+    inputs: PassOptions,
+) -> EncodeReport:
+    """Read a part of the corpus; the model is run where maps are looked at."""
+    (work,) = tallies
+    if not work.maps:
+        batches = batches_of(subject, part, inputs)
+        for batch in batches:
+            work.add(batch)
+            told(len(work.found))
+        return batches.report
+    report = run_part(subject, part, tallies, told, inputs=inputs)
+    for example in work.found.values():
+        for spot in example.maps.sum((1, 2)).isnan().nonzero().flatten()[:1].tolist():
+            refuse_nan(subject, "{}.{}".format(*work.heads[spot]))
+    return report
+
+
 @dataclass
-class Found:
-    """The examples of a corpus, or of a part: parts merge, and maps move into the room."""
+class ReadExamples:
+    """The examples of a corpus, or of a part: parts merge, and their maps move into the room."""
 
     kept: ClassVar[tuple[type, ...]] = (ProbeExample,)
-    room: Room | None = None
-    vectors: WordVectors | None = None
+    #: How the rows of a word's pieces become one, and the precision of the maps that are kept.
+    rows: Rows
+    precision: str
+    heads: tuple[Head, ...]
+    maps: bool
     found: dict[int, ProbeExample] = field(default_factory=dict, init=False)
     #: The ids of each word's pieces, by which a model's own vectors are looked up.
     pieces: dict[int, list[list[int]]] = field(default_factory=dict, init=False)
     cut: set[int] = field(default_factory=set, init=False)
 
-    def __deepcopy__(self, memo: object) -> Found:
-        """Fresh, without room and vectors: only the whole has them."""
-        return Found()
+    def __post_init__(self) -> None:
+        """Room and vectors are the whole's alone; the batch under way is nobody's."""
+        self.room: Room | None = None
+        self.vectors: WordVectors | None = None
+        self._batch: Batch | None = None
 
-    def merge(self, other: Found) -> None:
+    def __deepcopy__(self, memo: object) -> ReadExamples:
+        """Fresh, without room and vectors: only the whole has them."""
+        return ReadExamples(self.rows, self.precision, self.heads, self.maps)
+
+    @property
+    def needs(self) -> Needs:
+        """Whole maps."""
+        return Needs(maps=True)
+
+    def merge(self, other: ReadExamples) -> None:
         """Take in the examples of another part of the corpus."""
         self.cut |= other.cut
         self.pieces |= other.pieces
@@ -334,103 +525,55 @@ class Found:
                 example = replace(example, words=torch.tensor(rows, dtype=torch.long))
             self.found[index] = example
 
+    def compute(self) -> list[Reading]:
+        """No column: what is learned of them is the probe's."""
+        return []
 
-def _gather_part(
-    subject: Subject,
-    part: Corpus | Ready,
-    tallies: Sequence[Any],
-    told: Callable[[int], None],
-    *,
-    settings: Settings,
-    maps: bool,
-    size: int,
-) -> EncodeReport:
-    """Run the model on a part of the corpus, and keep its examples."""
-    assert isinstance(part, Corpus)  # a treebank
-    stack = probed_stack(subject)
-    encoded = encode(
-        part,
-        subject.tokenizer,
-        stacks={stack},
-        intake=intake_of(subject.model, subject.tokenizer),
-        batch_size=size,
-        words=True,
-    )
-    work = _Gathering(subject, settings, maps)
-    with ExitStack() as stacked:
-        stacked.enter_context(enough_memory(subject))
-        needs = Needs(maps=True)
-        watch = stacked.enter_context(tap(subject, needs, stacks=[stack])) if maps else None
-        for batch in encoded:
-            work.add(batch, stack)
-            if watch is not None:
-                watch(batch, receive=work.receive)
-            told(len(work.found))
-    (found,) = tallies
-    found.found, found.pieces, found.cut = work.found, work.pieces, work.cut
-    return encoded.report
-
-
-class _Gathering:
-    """Examples under way: sentences are added batch by batch, then their maps site by site."""
-
-    def __init__(self, subject: Subject, settings: Settings, maps: bool) -> None:
-        self.subject, self.settings, self.maps = subject, settings, maps
-        self.found: dict[int, ProbeExample] = {}
-        self.pieces: dict[int, list[list[int]]] = {}
-        self.cut: set[int] = set()
-        self._spots = {head: spot for spot, head in enumerate(probed_heads(subject))}
-        self._rows: list[ProbeExample | None] = []
-        self._layout: Words | None = None
-
-    def add(self, batch: Batch, stack: str) -> None:
+    def add(self, batch: Batch) -> None:
         """The sentences of a batch; their maps are still to come."""
-        side = batch.query(stack)
+        self._batch = batch
+        side = batch.query(self.heads[0].stack)
         assert side is not None
-        self._layout = placed(side)
-        self._rows = []
+        self._layout, self._shown = placed(side), list[ProbeExample | None]()
         for row, (index, window) in enumerate(zip(batch.index, batch.window, strict=True)):
-            sentence = self._layout.sentences[row]
+            sentence, example = self._layout.sentences[row], None
             if window:
                 self.cut.add(index)
-            example = None
-            if not window and sentence is not None:
-                pieces = self._layout.pieces[row]
-                example = self.found[index] = self._example(index, sentence, side.ids[row], pieces)
-            self._rows.append(example)
+            elif sentence is not None:
+                pieces = self._layout.pieces[row, EXTRA:]
+                # Shorter sentences are padded.
+                own = zip(sentence.words or (), pieces, strict=False)
+                self.pieces[index] = [side.ids[row][each].tolist() for _, each in own]
+                example = self.found[index] = self._example(index, sentence)
+            self._shown.append(example)
 
-    def receive(self, sighting: Sighting) -> None:
+    def update(self, sighting: Sighting) -> None:
         """The maps of one site."""
+        if sighting.batch is not self._batch:
+            self.add(sighting.batch)
         assert sighting.maps is not None
-        assert self._layout is not None
         words = self._layout.to(sighting.maps.device)
-        maps = word_maps(sighting.maps, words, words, rows=self.settings.rows)
-        if bool(torch.isnan(maps.sum())):
-            refuse_nan(self.subject, f"{sighting.site.stack}.{sighting.site.layer}")
-        spots = [self._spots[head] for head in sighting.site.names]
-        kept = maps.to("cpu", self.settings.dtype)
-        for row, example in zip(kept, self._rows, strict=True):
+        maps = word_maps(sighting.maps, words, words, rows=self.rows).cpu()
+        spots = [self.heads.index(head) for head in sighting.site.names]
+        for row, example in zip(maps, self._shown, strict=True):
             if example is not None and example.maps is not None:
                 size = EXTRA + len(example)
-                example.maps[spots] = row[:, :size, :size]
+                example.maps[spots] = row[:, :size, :size].to(example.maps.dtype)
 
-    def _example(self, index: int, sentence: Sentence, ids: Tensor, pieces: Tensor) -> ProbeExample:
+    def _example(self, index: int, sentence: Sentence) -> ProbeExample:
         words = sentence.words or ()
         gold = [UNKNOWN if word.head is None else word.head for word in words]
-        within = [head if 0 <= head <= len(words) else UNKNOWN for head in gold]
-        heads = torch.tensor(within, dtype=torch.long)
+        heads = torch.tensor([head if 0 <= head <= len(words) else UNKNOWN for head in gold])
         marks = [(word.deprel or "").split(":")[0] == "punct" for word in words]
-        # Shorter sentences are padded.
-        own = zip(words, pieces[EXTRA:], strict=False)
-        self.pieces[index] = [ids[each].tolist() for _, each in own]
-        size = EXTRA + len(words)
+        maps = None
+        if self.maps:
+            shape = (len(self.heads), EXTRA + len(words), EXTRA + len(words))
+            maps = torch.zeros(shape, dtype=getattr(torch, self.precision))
         return ProbeExample(
             index,
             tuple(word.form for word in words),
-            heads,
+            heads.long(),
             (heads != UNKNOWN) & ~torch.tensor(marks, dtype=torch.bool),
             torch.zeros(len(words), dtype=torch.long),
-            torch.zeros(len(self._spots), size, size, dtype=self.settings.dtype)
-            if self.maps
-            else None,
+            maps,
         )

@@ -2,23 +2,49 @@
 
 Equation 1 weighs each head and direction, equation 2 lets words decide the weights; the baseline
 knows distances and words only. All are trained by cross-entropy over the candidates of a word.
+
+The structural probe: are distances between a model's hidden states those of a tree?
+
+Hewitt & Manning, NAACL 2019: a linear map B of low rank such that ``|B(h_i - h_j)|^2`` is the
+number of arcs between the words i and j, trained by the absolute difference. The minimum spanning
+tree of the distances is undirected: its figure is UUAS, the share of arcs that are in it. Clark et
+al. 2019 put it beside their probes of attention (Table 3).
 """
 
 from __future__ import annotations
 
 import random
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
+from torch.nn.utils.rnn import pad_sequence
 
-from headcount.errors import UsageError
+from headcount.errors import ModelError, UsageError
+from headcount.models import Subject, capture_hooks_off, enough_memory, eval_mode, refuse_nan
 from headcount.records import working
-from headcount.rooms.probing.data import END, EXTRA, START, UNKNOWN, ProbeExample, Settings
+from headcount.rooms.probing.data import (
+    END,
+    EXTRA,
+    START,
+    STRUCTURAL,
+    UNKNOWN,
+    Gathered,
+    ProbeExample,
+    Room,
+    Settings,
+    probed_stack,
+)
+from headcount.surveys import PassOptions, batches_of
+from headcount.text import Corpus
 
 # --- Padded batches of examples -----------------------------------------------------------------
 
@@ -57,9 +83,9 @@ def batch_of(examples: Sequence[ProbeExample], device: torch.device | str = "cpu
     """Pad examples to one size and put them on a device."""
     most = max(len(example) for example in examples)
 
-    def padded(name: str, fill: float) -> Tensor:
+    def padded(name: str, fill: float = 0) -> Tensor:
         rows = [getattr(one, name) for one in examples]
-        return torch.stack([pad(row, (0, most - len(row)), value=fill) for row in rows]).to(device)
+        return pad_sequence(rows, batch_first=True, padding_value=fill).to(device)
 
     maps, first = None, examples[0].maps
     if first is not None:
@@ -72,8 +98,8 @@ def batch_of(examples: Sequence[ProbeExample], device: torch.device | str = "cpu
         maps = maps.to(device).float()
     return ProbeBatch(
         heads=padded("heads", UNKNOWN),
-        scored=padded("scored", False),
-        words=padded("words", 0),
+        scored=padded("scored"),
+        words=padded("words"),
         sizes=torch.tensor([len(one) for one in examples], device=device),
         maps=maps,
     )
@@ -323,10 +349,10 @@ def distances(sizes: Tensor, most: int) -> Tensor:
     far = torch.stack([offset.clamp(min=0), (-offset).clamp(min=0)], dim=-1)
     share = far / sizes[:, None, None, None]
     words = torch.cat([share, near.expand(len(sizes), -1, -1, -1)], dim=-1)
-    found = torch.zeros(len(sizes), most, most + 1, FEATURES, device=sizes.device)
-    found[:, :, 1:, : FEATURES - 1] = words
-    found[:, :, 0, FEATURES - 1] = 1
-    return found
+    features = torch.zeros(len(sizes), most, most + 1, FEATURES, device=sizes.device)
+    features[:, :, 1:, : FEATURES - 1] = words
+    features[:, :, 0, FEATURES - 1] = 1
+    return features
 
 
 # --- A fresh probe of each kind -----------------------------------------------------------------
@@ -349,58 +375,27 @@ def fresh(
     return WordScores(heads, vectors, seed, shifted)
 
 
-# --- Adam as TensorFlow computes it -------------------------------------------------------------
-# Kingma & Ba 2015, the last lines of section 2: the bias is corrected in the step, and epsilon is
-# added to the uncorrected root. torch.optim.Adam adds it to the corrected one; over a treebank that
-# moves weights in the fourth decimal, which is what keeps it from matching Clark et al.'s program.
-
-
-class Adam:
-    """An optimiser of a few tensors.
-
-    >>> weight = torch.tensor([1.0], requires_grad=True)
-    >>> adam = Adam([weight], rate=0.1)
-    >>> (weight**2).sum().backward()
-    >>> adam.update()
-    >>> round(weight.item(), 4)
-    0.9
-    """
-
-    def __init__(self, weights: Iterable[Tensor], rate: float) -> None:
-        self.weights, self.rate = list(weights), rate
-        self._means = [torch.zeros_like(weight) for weight in self.weights]
-        self._squares = [torch.zeros_like(weight) for weight in self.weights]
-        self._updates = 0
-
-    @torch.no_grad()
-    def update(self, share: float = 1.0) -> None:
-        """One step along the gradients, which are cleared; `share` makes it smaller."""
-        self._updates += 1
-        first, second, epsilon = 0.9, 0.999, 1e-8
-        unbias = (1 - second**self._updates) ** 0.5 / (1 - first**self._updates)
-        for weight, mean, square in zip(self.weights, self._means, self._squares, strict=True):
-            if weight.grad is None:
-                continue
-            mean.mul_(first).add_(weight.grad, alpha=1 - first)
-            square.mul_(second).addcmul_(weight.grad, weight.grad, value=1 - second)
-            weight.sub_(share * self.rate * unbias * mean / (square.sqrt() + epsilon))
-            weight.grad = None
-
-
 # --- Training -----------------------------------------------------------------------------------
 
 
 def train(
-    scorer: Scorer,
+    model: nn.Module,
     examples: Sequence[ProbeExample],
     settings: Settings,
     seed: int = 0,
     title: str = "Training",
+    loss: Callable[[Any, Sequence[ProbeExample]], Tensor] | None = None,
 ) -> None:
-    """Train in place, on the device where the scorer is."""
-    weights = list(scorer.parameters())
-    adam, device = Adam(weights, settings.rate), weights[0].device
-    total, done = settings.epochs * len(examples), 0
+    """Train in place, on the device where the model is; by default a scorer, by `loss_of`.
+
+    Adam is TensorFlow's, as Clark et al. have it (Kingma & Ba 2015, the last lines of section 2):
+    epsilon is added to the uncorrected root. torch adds it to the corrected one; over a treebank
+    that moves weights in the fourth decimal.
+    """
+    device = next(model.parameters()).device
+    loss = loss or (lambda scorer, group: loss_of(scorer, batch_of(group, device)))
+    adam = torch.optim.Adam(model.parameters())
+    total, done, steps = settings.epochs * len(examples), 0, 0
     with working(title, total) as shown:
         for epoch in range(settings.epochs):
             if settings.as_authors:
@@ -408,8 +403,13 @@ def train(
             else:
                 groups = shuffled(examples, settings.batch, seed=1000 * seed + epoch)
             for group in groups:
-                loss_of(scorer, batch_of(group, device)).backward()
-                adam.update(1.0 if settings.as_authors else 1 - done / total)
+                adam.zero_grad()
+                loss(model, group).backward()
+                steps += 1
+                share = 1.0 if settings.as_authors else 1 - done / total
+                epsilon = 1e-8 / (1 - 0.999**steps) ** 0.5
+                adam.param_groups[0].update(lr=settings.rate * share, eps=epsilon)
+                adam.step()
                 done += len(group)
                 shown.to(done)
 
@@ -426,3 +426,191 @@ def loss_of(scorer: Scorer, batch: ProbeBatch) -> Tensor:
 def allowed(scores: Tensor, batch: ProbeBatch) -> Tensor:
     """Scores with padding at minus infinity."""
     return scores.masked_fill(~batch.candidates[:, None], -torch.inf)
+
+
+#: The rank of B; beyond it the authors saw no gain.
+RANK = 64
+#: Each of this number of the training sentences is kept to choose the layer on.
+_KEPT = 10
+
+#: Bool ``[word, word]``, symmetric: the arcs of a sentence, whatever their direction.
+Arcs = NDArray[np.bool_]
+#: Hidden states of a sentence's words, ``[layer, word, width]``, by the number of the sentence.
+States = Mapping[int, Tensor]
+
+
+def undirected_hits(trees: Sequence[Arcs], examples: Sequence[ProbeExample]) -> NDArray[np.int64]:
+    """``[sentence, 2]``: arcs between words that are among those found, and arcs that count.
+
+    As for the UAS, words labelled punct are left out as dependents; the root has no such arc.
+    """
+    rows = []
+    for arcs, example in zip(trees, examples, strict=True):
+        gold = example.heads.numpy()
+        words = np.flatnonzero(example.scored.numpy() & (gold > 0))
+        rows.append((int(arcs[words, gold[words] - 1].sum()), len(words)))
+    return np.array(rows, dtype=np.int64)
+
+
+def undirected_arcs(heads: NDArray[np.int64]) -> Arcs:
+    """The arcs of a choice of heads, one a word; 0 is ROOT.
+
+    >>> undirected_arcs(np.array([2, 0])).tolist()
+    [[False, True], [True, False]]
+    """
+    arcs = np.zeros((len(heads), len(heads)), dtype=bool)
+    words = np.flatnonzero(heads > 0)
+    arcs[words, heads[words] - 1] = True
+    found: Arcs = arcs | arcs.T
+    return found
+
+
+def tree_distances(example: ProbeExample) -> NDArray[np.float64]:
+    """How many arcs lie between every two words; infinite where there is no path."""
+    found: NDArray[np.float64] = shortest_path(
+        undirected_arcs(example.heads.numpy()), unweighted=True
+    )
+    return found
+
+
+def word_states(subject: Subject, corpus: Corpus, read: Gathered, batch_size: int) -> States:
+    """The hidden states of every word, the mean over its pieces, after each layer."""
+    stack, model = probed_stack(subject), subject.inner
+    if stack == "enc" and hasattr(model, "get_encoder") and "cross" in subject.anatomy.stacks:
+        model = model.get_encoder()
+    wanted, states, room = {one.index: len(one) for one in read.examples}, dict[int, Tensor](), None
+    encoded = batches_of(subject, corpus, PassOptions((stack,), batch_size))
+    with (
+        torch.no_grad(),
+        eval_mode(subject.model),
+        capture_hooks_off(subject.model),
+        enough_memory(subject),
+        working(f"Hidden states of {Path(corpus.name).name}", len(wanted)) as shown,
+    ):
+        for batch in encoded:
+            side = batch.query(stack)
+            assert side is not None
+            assert side.words is not None  # gathered before
+            inputs = batch.to(subject.device).inputs
+            inputs = {name: inputs[name] for name in inputs if not name.startswith("decoder_")}
+            hidden = getattr(model(**inputs, output_hidden_states=True), "hidden_states", None)
+            if hidden is None:
+                raise ModelError(
+                    f"{subject.name} gives no hidden states, which the structural probe reads; "
+                    "leave it out (--kind attention, or name other baselines)."
+                )
+            layers = torch.stack(hidden)
+            if not bool(torch.isfinite(layers.sum())):
+                refuse_nan(subject, stack)
+            pieces = side.words.pieces.to(layers.device, layers.dtype)
+            means = pieces @ layers / pieces.sum(-1, keepdim=True).clamp_min(1)
+            if room is None:
+                cells = sum(wanted.values()) * layers.shape[0] * layers.shape[-1]
+                room = Room(cells, torch.float16)
+            for row, (index, window) in enumerate(zip(batch.index, batch.window, strict=True)):
+                if index in wanted and not window:
+                    own = means[:, row, : wanted[index]]
+                    states[index] = room.block(*own.shape).copy_(own.clamp(-6e4, 6e4))
+            shown.to(len(states))
+    return states
+
+
+class TreeDistances(nn.Module):
+    """A map for each layer, all trained at once: ``[layer, width, rank]``.
+
+    `scale` makes the states of a layer alike in size, which a linear map could do as well.
+    """
+
+    def __init__(self, layers: int, width: int, scale: Tensor, seed: int = 0) -> None:
+        super().__init__()
+        draw = torch.Generator().manual_seed(seed)
+        drawn = torch.rand(layers, width, min(RANK, width), generator=draw)
+        self.maps = nn.Parameter((2 * drawn - 1) * 0.05)
+        self.scale = scale
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Squared distances ``[..., layer, word, word]`` of ``[..., layer, word, width]``."""
+        placed = (states * self.scale[:, None, None]) @ self.maps
+        squares = (placed**2).sum(-1)
+        product = placed @ placed.transpose(-1, -2)
+        return (squares[..., None] + squares[..., None, :] - 2 * product).clamp_min(0)
+
+
+def trained(
+    examples: Sequence[ProbeExample], states: States, settings: Settings, seed: int
+) -> TreeDistances:
+    """Train on the distances of all pairs of words, each sentence's mean counting alike."""
+    some = states[examples[0].index]
+    sizes = torch.stack([states[one.index].float().pow(2).mean((1, 2)) for one in examples[:200]])
+    model = TreeDistances(
+        some.shape[0], some.shape[2], sizes.mean(0).clamp_min(1e-12).rsqrt(), seed
+    )
+    gold = {one.index: torch.from_numpy(tree_distances(one)).float() for one in examples}
+    train(
+        model,
+        examples,
+        settings,
+        seed,
+        f"Training {STRUCTURAL}, seed {seed}",
+        lambda model, group: _loss(model, group, states, gold),
+    )
+    return model
+
+
+def _loss(
+    model: TreeDistances, group: Sequence[ProbeExample], states: States, gold: Mapping[int, Tensor]
+) -> Tensor:
+    """The mean absolute difference over a sentence's pairs, its mean over sentences, all layers."""
+    most = max(map(len, group))
+    whole = torch.full((len(group), most, most), torch.inf)
+    for row, one in zip(whole, group, strict=True):
+        row[: len(one), : len(one)] = gold[one.index]
+    there = torch.isfinite(whole)
+    weights = there / there.sum((1, 2), keepdim=True)
+    # [word, layer, width] of each, since sentences are padded along their first axis.
+    padded = pad_sequence([states[one.index].transpose(0, 1) for one in group], batch_first=True)
+    apart = model(padded.transpose(1, 2).float()) - whole.where(there, 0)[:, None]
+    return (apart.abs() * weights[:, None]).sum() / len(group)
+
+
+@torch.no_grad()
+def spanning_trees(
+    model: TreeDistances, examples: Sequence[ProbeExample], states: States
+) -> list[list[Arcs]]:
+    """The minimum spanning tree of each sentence, by layer; words labelled punct are left out."""
+    trees: list[list[Arcs]] = [[] for _ in model.maps]
+    for one in examples:
+        distances = model(states[one.index].float()[None])[0].double().numpy()
+        kept = np.flatnonzero(one.scored.numpy() | (one.heads.numpy() == UNKNOWN))
+        for layer, own in enumerate(distances):
+            arcs = np.zeros(own.shape, dtype=bool)
+            # To scipy 0 is no arc; a number added to all of them changes no tree.
+            tree = minimum_spanning_tree(own[np.ix_(kept, kept)] + 1.0).toarray() > 0
+            arcs[np.ix_(kept, kept)] = tree | tree.T
+            trees[layer].append(arcs)
+    return trees
+
+
+def structural_hits(
+    train: tuple[Sequence[ProbeExample], States],
+    test: tuple[Sequence[ProbeExample], States],
+    settings: Settings,
+    seed: int,
+) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    """Hits on the test sentences, and what was chosen.
+
+    Every layer has a map of its own; the layer is chosen on training sentences that none of them
+    was trained on, every tenth.
+    """
+    examples, states = train
+    kept = list(examples[_KEPT - 1 :: _KEPT]) or list(examples)
+    rest = [one for place, one in enumerate(examples) if place % _KEPT != _KEPT - 1]
+    model = trained(rest, states, settings, seed)
+    shares = []
+    for trees in spanning_trees(model, kept, states):
+        hits, arcs = undirected_hits(trees, kept).sum(0)
+        shares.append(float(hits / max(arcs, 1)))
+    layer = int(np.argmax(shares))
+    trees = spanning_trees(model, test[0], test[1])[layer]
+    about = {"layer": layer, "layers": len(shares) - 1, "rank": model.maps.shape[-1]}
+    return undirected_hits(trees, test[0]), about

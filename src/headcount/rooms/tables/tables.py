@@ -208,10 +208,10 @@ def _roles(roles: pd.DataFrame | None, head: Head) -> Iterator[str]:
     if roles is None:
         yield "Role: not measured; headcount survey MODEL --treebank FILE -o RUN."
         return
-    found = verdicts_of(roles, head)
-    for one in sorted(found, key=lambda one: KINDS[one.role].says != "job"):
+    verdicts = verdicts_of(roles, head)
+    for one in sorted(verdicts, key=lambda one: KINDS[one.role].says != "job"):
         yield f"Role: {one.role}, {KINDS[one.role].says}: {one.in_words}."
-    if not found:
+    if not verdicts:
         yield "Role: none of the rules names a job, a place or a kind of word."
 
 
