@@ -242,6 +242,8 @@ def test_templates_and_words_that_judge_are_not_those_that_order() -> None:
     again = needle(LONG, pages=5)
     assert again.examples == needle(LONG, pages=5).examples
     assert again.hash != needle(LONG, pages=5, seed=1).hash
+    assert len(str(again.describe())) < 900  # of the texts between the facts their hash alone
+    assert again.describe() != needle(LONG * 2, pages=5).describe()
 
 
 def test_loss_and_share_of_right_tokens_are_of_the_same_tokens() -> None:
@@ -480,6 +482,8 @@ def test_the_command_walks_refuses_and_saves(
     told = ["prune", model, "--task", f"lm:{texts},long=truncate", "--max-loss", 99, "--json"]
     small = headcount(*told, "--dry-run", "--ranking", "restrict=2+5:some")
     assert (small.code, "such as 16+240 or 16+240:layers" in small.err) == (2, True), small.err
+    healed = headcount(*told, "--dry-run", "--heal", "--ranking", "restrict=2+5")
+    assert (healed.code, "--heal means nothing with --ranking" in healed.err) == (2, True)
     weak = headcount(*told, "--dry-run", "--ranking", "restrict=2+5")
     assert (weak.code, "finds too little again by itself" in weak.err) == (2, True), weak.err
     monkeypatch.setattr(planning, "LEAST_RIGHT", -1.0)

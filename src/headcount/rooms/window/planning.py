@@ -26,7 +26,7 @@ from headcount.errors import InputError, ModelError, UsageError
 from headcount.importance import Intervention, Sweep, check_task
 from headcount.models import Subject, check_subject, eval_mode
 from headcount.pruning import Order, held_out_curves, point_of, removed_counts, unit_of
-from headcount.records import Brief, Head, Journal, Run, writable_run
+from headcount.records import Brief, Head, Journal, Run, hash_strings, writable_run
 from headcount.rooms.window.restricting import (
     Window,
     check_length,
@@ -153,6 +153,10 @@ class Recall(Task):
                 f"{self.name} has texts of {self.length} tokens and {subject.name} takes {limit}; "
                 "use a smaller length."
             )
+
+    def describe(self) -> dict[str, Any]:
+        """What a run keeps: of the texts between the facts their hash alone."""
+        return {**super().describe(), "texts_between": hash_strings(self.texts_between)}
 
     def encode(self, subject: Subject, batch_size: int) -> Iterator[Batch]:
         """All examples, each of exactly `length` tokens; labels of the last ones only."""
@@ -630,6 +634,14 @@ def restrict_command(
         raise UsageError(
             f"--ranking restrict={ranking.restrict} walks while a loss is held: give a window such "
             "as 16+240 or 16+240:layers, --task lm:FILE, and --max-loss in nats."
+        )
+    names = ("judge", "refit", "heal", "export", "verify", "survey", "save_dtype", "scores")
+    unread = [name for name in names if getattr(asked, name)]
+    unread += ["by"] * (asked.by != "gradient")
+    if unread:
+        raise UsageError(
+            f"--{unread[0].replace('_', '-')} means nothing with --ranking restrict, which removes "
+            "no head and has an order of its own; leave it out."
         )
     plan = restrict_plan(
         subject,
