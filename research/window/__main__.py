@@ -57,14 +57,16 @@ class Case:
     asked: int = 10
     dtype: str = "float32"
     #: Shares of the groups at which our order is judged, and at which the others are.
-    shares: tuple[float, ...] = (2 / 3, 1 / 2, 4 / 5, 1 / 3, 1.0)
-    beside: tuple[float, ...] = (2 / 3,)
+    shares: tuple[float, ...] = (1 / 3, 1 / 6, 1 / 2, 2 / 3, 1.0)
+    beside: tuple[float, ...] = (1 / 3,)
     others: tuple[str, ...] = ("random", "text alone", "kvpress")
+    #: Of needles, lookups and repeats, how many judge.
+    kinds: int = 3
     truth: int = 4
 
 
 CASES = {
-    "smollm2": Case("smollm2", "4+44", 384, (8, 3), (4, 2), (16, 14), 8),
+    "smollm2": Case("smollm2", "4+44", 384, (8, 3), (4, 2), (14, 16), 8, kinds=1),
     "smollm2-1k": Case(
         "smollm2", "16+240", 1024, (8, 3), (4, 2), (14, 12), 14, shares=(2 / 3, 1 / 2),
         others=("random",),
@@ -262,15 +264,15 @@ def measured(case: Case, data: Path, kept: dict[str, Any], save: Callable[[], No
         few += retrieval(train, case.choose[1], part=SHOWN, seed=2, **ask)
         trying = [Judge(subject, task, window) for task in few]
         for order in OURS:
-            for share in case.beside:
+            for share in (2 / 3,):
                 judged("choosing", trying, order, share)
         kept["order"] = best(kept["choosing"])
         save()
     tried = [lm_of(subject, held, 0, case.judge[0], case.length, "text")]
-    tried += retrieval(train, case.judge[1], seed=3, **ask)
+    tried += retrieval(train, case.judge[1], seed=3, **ask)[: case.kinds]
     judges = [Judge(subject, task, window) for task in tried]
     points = [(kept["order"], share) for share in case.shares]
-    points[1:1] = [(order, share) for order in case.others for share in case.beside]
+    points += [(order, share) for order in case.others for share in case.beside]
     for order, share in points:
         judged("judged", judges, order, share)
     heads = nearest(worth[kept["order"]], len(units) // 3, units)

@@ -35,6 +35,7 @@ from headcount.rooms.window import (
 from headcount.rooms.window.planning import (
     Judge,
     Recall,
+    larger_rank,
     largest_share,
     lookup,
     native,
@@ -42,6 +43,7 @@ from headcount.rooms.window.planning import (
     repeated,
     restrict_plan,
     sink_logits,
+    unit_costs,
     walk,
 )
 from headcount.rooms.window.restricting import (
@@ -263,6 +265,17 @@ def test_the_largest_share_of_any_task_decides() -> None:
     assert largest_share([text, facts]).round(2).tolist() == [0.1, 0.8, 1.0]
 
 
+def test_costs_of_groups_are_those_of_the_score_and_both_ranks_count() -> None:
+    subject, task = made.writer("llama"), tasks.lm(LONG)
+    units = restrictable(subject)
+    path, slope = unit_costs(subject, task, NEAR, units)
+    for costs, per in ((path, "path"), (slope, "slope")):
+        table = restriction(subject, task, NEAR, per=per)
+        worth = dict(zip(table.heads, table.numbers("restriction"), strict=True))
+        assert np.allclose(costs, [sum(worth[head] for head in unit) for unit in units])
+    assert larger_rank([np.array([[0.0, 1.0, 5.0], [9.0, 1.0, 2.0]])]).tolist() == [3, 2, 3]
+
+
 def test_a_walk_ends_where_the_first_bound_does_not_hold() -> None:
     subject, task = made.writer("llama"), tasks.lm(LONG * 4)
     units = restrictable(subject)
@@ -295,7 +308,7 @@ def test_a_model_that_finds_nothing_again_is_called_free_of_nothing(
     assert "up to 42 tokens; nothing was measured on longer texts" in plan.sentence
     assert set(plan.curve["task"]) == {task.name, "needles, unseen templates"}
     with monkeypatch.context() as patched:  # everything is in the run: nothing is measured again
-        patched.setattr(planning, "restriction", None)
+        patched.setattr(planning, "path_slopes", None)
         patched.setattr(planning, "restricted", None)
         again = restrict_plan(subject, task, NEAR, max_loss=99, max_points=100, run=tmp_path, **how)
     assert again.curve.equals(plan.curve)

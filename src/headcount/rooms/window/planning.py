@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import rankdata
 from torch import Tensor
 from transformers import GraniteSWAConfig, GraniteSWAForCausalLM
 
@@ -28,12 +29,13 @@ from headcount.models import Subject, check_subject, eval_mode
 from headcount.pruning import Order, held_out_curves, point_of, removed_counts, unit_of
 from headcount.records import Brief, Head, Journal, Run, hash_strings, writable_run
 from headcount.rooms.window.restricting import (
+    SIMPSON,
     Window,
     check_length,
+    path_slopes,
     read_window,
     restrictable,
     restricted,
-    restriction,
 )
 from headcount.stats import Floats, ratio
 from headcount.surveys import Stream, predicts_tokens, stream_of, token_logits, wrapping_of
@@ -327,13 +329,21 @@ def unit_costs(
     units: Sequence[Unit],
     journal: Journal | None = None,
 ) -> Floats:
-    """What each key group adds to the loss of a task, by the score `restriction`."""
+    """What each key group adds along the path, and its absolute slope: ``[2, group]``, a token."""
     unit = f"costs {task.name}"
     if journal is not None and unit in journal.done:
         return np.array(journal.done[unit])
-    table = restriction(subject, task, window)
-    worth = dict(zip(table.heads, table.numbers("restriction").tolist(), strict=True))
-    costs = [sum(worth[head] for head in unit) for unit in units]
+    sums, tokens = np.zeros((2, len(subject.heads))), 0.0
+    with path_slopes(subject, task, window) as measure:
+        for batch in task.batches(subject, 1):
+            found = measure(batch)
+            sums[0] += np.tensordot(SIMPSON, found["slopes"].sum(0), axes=(0, 0))
+            sums[1] += np.abs(found["slopes"][:, 0]).sum(0)
+            tokens += float(found["tokens"].sum())
+    place = {head: number for number, head in enumerate(subject.heads)}
+    costs = [
+        [float(row[[place[h] for h in unit]].sum()) / tokens for unit in units] for row in sums
+    ]
     if journal is not None:
         journal.append(unit, costs)
     return np.array(costs)
@@ -348,6 +358,19 @@ def largest_share(costs: Sequence[Floats]) -> Floats:
     raised = [np.maximum(cost, 0) for cost in costs]
     shares = [one / max(one.sum(), 1e-12) for one in raised]
     return np.asarray(np.max(shares, axis=0))
+
+
+def larger_rank(costs: Sequence[Floats]) -> Floats:
+    """The larger of a group's two ranks: by its share of what paths add, and of slopes.
+
+    The path keeps the loss of text, and loses needles, of which few are needed to move it; the
+    absolute slope keeps needles.
+
+    >>> larger_rank([np.array([[1.0, 3.0, 2.0], [2.0, 1.0, 1.5]])]).tolist()
+    [3.0, 3.0, 2.0]
+    """
+    shares = [largest_share([one[kind] for one in costs]) for kind in (0, 1)]
+    return np.asarray(np.max([rankdata(one) for one in shares], axis=0))
 
 
 def order_of(name: str, units: Sequence[Unit], worth: Floats, counts: Sequence[int]) -> Order:
@@ -511,9 +534,9 @@ def restrict_plan(
     (or `judge` does). Retrieval is judged by `recall`: needles and lookups in templates that the
     order has not seen, and random tokens said twice, `pages` of each at `length` tokens (that of
     the longest text); `learn` are the tasks that the order also takes, by default the same in other
-    templates. A group's place is the largest share that it has of what any of them loses. The
-    walk takes `step` percent of the groups at a time and ends where `max_loss` (nats of the text)
-    or `max_points` (points of any retrieval) is exceeded (95% bound).
+    templates. A group's place is the larger of its ranks by path and by slope, each by the largest
+    share that it has of any of them. The walk takes `step` percent of the groups at a time and ends
+    where `max_loss` (nats of the text) or `max_points` (points of any retrieval) is exceeded (95% bound).
 
     With `layers` whole layers of a Llama slide over all the window's tokens natively, as those of
     `granite_swa` do, with one sink logit a head in place of the first tokens (`sink_logits`); what
@@ -558,7 +581,7 @@ def restrict_plan(
         usable, notes = _usable(judging)
         costs = [unit_costs(subject, one, window, units, log) for one in (choose, *teach)]
         counts = [*removed_counts(len(units), step), len(units)]
-        order = order_of("largest share", units, largest_share(costs), counts)
+        order = order_of("path and slope", units, larger_rank(costs), counts)
         limits = {held.name: max_loss} | {
             one.task.name: max_points * point_of(one.whole.name) for one in usable[1:]
         }
