@@ -536,7 +536,8 @@ def restrict_plan(
     the longest text); `learn` are the tasks that the order also takes, by default the same in other
     templates. A group's place is the larger of its ranks by path and by slope, each by the largest
     share that it has of any of them. The walk takes `step` percent of the groups at a time and ends
-    where `max_loss` (nats of the text) or `max_points` (points of any retrieval) is exceeded (95% bound).
+    where `max_loss` (nats of the text) or `max_points` (points of any retrieval) is exceeded (95%
+    bound).
 
     With `layers` whole layers of a Llama slide over all the window's tokens natively, as those of
     `granite_swa` do, with one sink logit a head in place of the first tokens (`sink_logits`); what
