@@ -89,6 +89,11 @@ def test_a_head_that_looks_next_to_each_word() -> None:
     assert said == "Head enc.0.0 of mine looks 1 token after each word, 93% of the time."
 
 
+def test_a_role_that_only_its_label_names_is_no_title() -> None:
+    roles = [[{"role": "other", "label": "mine: odd", "value": 0.9}], *[[] for _ in range(143)]]
+    assert headline(EMPTY | {"roles": roles}) == "The 144 attention heads of mine"
+
+
 def test_added_loss_in_words() -> None:
     assert [less_likely(nats) for nats in (-0.1, 0.075, 0.75, 2.73)] == [
         "0% less likely",

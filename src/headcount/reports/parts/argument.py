@@ -397,7 +397,7 @@ def _unsure(data: Data) -> str:
     verdicts = [
         (own[0]["value"] or 0.0, place, own[0])
         for place, own in enumerate(data["roles"] or ())
-        if own and not KINDS[own[0]["role"]].rests
+        if own and own[0]["role"] != "other" and not KINDS[own[0]["role"]].rests
     ]
     if not verdicts:
         sharp = _sharp(data)

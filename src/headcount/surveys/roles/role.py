@@ -73,8 +73,8 @@ def kind_beside(module: str, name: str) -> Kind:
     return Kind(name, **kinds[name])
 
 
-#: What is told by its label alone, or by a role of somebody else who is not here.
-OTHER = Kind("other", "told by its label", rank=1000, telling=1000)
+#: What is named by its label alone, or by a role of somebody else who is not here.
+OTHER = Kind("other", "named by its label", rank=1000, telling=1000)
 
 
 class _Kinds(Mapping[str, Kind]):
@@ -111,7 +111,7 @@ class _Kinds(Mapping[str, Kind]):
 
 def _kinds_of(role: Any) -> list[Kind]:
     """A role's kind, and others that its verdicts may be of."""
-    own = getattr(role, "kind", None) or Kind(role.name, "told by its label")
+    own = getattr(role, "kind", None) or Kind(role.name, "named by its label")
     return [own, *getattr(role, "also", ())]
 
 
