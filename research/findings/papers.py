@@ -100,6 +100,7 @@ STATISTICS: dict[str, Callable[[], Sequence[Ours]] | None] = {
     "clark-24": read.alike,
     "clark-25": read.rests,
     "clark-26": None,
+    "clark-27": read.earlier,
     "kovaleva-01": lambda: [
         Ours(
             "unseen heads",

@@ -17,7 +17,7 @@ from headcount.surveys.roles.role import KINDS
 from research.pruning.paired import REACH, discordant
 from research.pruning.rows import unpacked
 
-from .rule import Cost, Ours, heads_within, load, over_heads, share_within
+from .rule import DRAWS, SEED, Cost, Ours, heads_within, load, over_heads, share_within
 
 #: What a cost is held against, by metric. Points of accuracy: the largest loss that Michel et al.
 #: still call none is 0.96 (tables 3 and 6). BLEU: the largest that they call none is 0.32 (table 5),
@@ -514,6 +514,21 @@ def confident() -> list[Ours]:
         unsure = sum(sure[head] <= CONFIDENT for head in heads)
         what = f"of {len(heads)} not confident ({told})"
         found.append(Ours(name, unsure, what=what, counted=True))
+    return found
+
+
+def earlier() -> list[Ours]:
+    """How much more heads of the lower half of the layers look at the tokens beside them."""
+    found, rng = [], np.random.default_rng(SEED)
+    for name, title in (("minilm", "MiniLM"), ("e5-small", "e5-small")):
+        heads = load("surface")["models"][name]["headcount"]["heads"]
+        layers = np.array([int(head.split(".")[1]) for head in heads["index"]])
+        beside = np.array(heads["previous"]) + np.array(heads["next"])
+        halves = [beside[layers < (layers.max() + 1) / 2], beside[layers >= (layers.max() + 1) / 2]]
+        means = [half[rng.integers(0, len(half), (DRAWS, len(half)))].mean(1) for half in halves]
+        low, high = np.quantile(means[0] - means[1], [0.025, 0.975])
+        what = f"of the attention ({halves[0].mean():.2g} against {halves[1].mean():.2g})"
+        found.append(Ours(title, halves[0].mean() - halves[1].mean(), low, high, what))
     return found
 
 
