@@ -19,7 +19,7 @@ from headcount.rooms.coreference.coreferent_heads import Coreference
 from headcount.rooms.features.feature import Features
 from headcount.rooms.rarity.rare import Rare
 from headcount.rooms.relations.syntactic import Syntactic
-from headcount.rooms.trials.aligning import Alignment
+from headcount.rooms.trials.recall import Alignment
 from headcount.surveys.roles.role import Role
 
 TABLE = trial_table(

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "roles": {
-        "alignment": "aligning:Alignment",
+        "alignment": "recall:Alignment",
         "induction": "recall:Induction",
         "retrieval": "recall:Retrieval",
         "duplicate": "recall:Duplicate",
