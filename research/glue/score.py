@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.rooms.labels.labelled import F1, MATTHEWS, PEARSON, SPEARMAN, class_counts, pair_sums
+from headcount.rooms.labels.labelled import F1, MATTHEWS, PEARSON, SPEARMAN, class_counts
 from headcount.stats.sample import Floats, resample_weights
 from headcount.tasks.comparison import Metric
 from headcount.tasks.task import ACCURACY
@@ -70,10 +70,8 @@ def majority(run: dict[str, Any]) -> float | None:
 def statistics_of(run: dict[str, Any], metric: str) -> Floats:
     """One row of the metric's statistics a dev row."""
     outputs, gold = np.array(run["outputs"]), np.array(run["gold"])
-    if metric == "spearman":
+    if metric in ("pearson", "spearman"):
         return np.stack([outputs[:, 0], gold], axis=1)
-    if metric == "pearson":
-        return pair_sums(outputs[:, 0], gold)
     said = outputs.argmax(axis=1)
     if metric == "accuracy":
         return np.stack([said == gold, np.ones(len(gold))], axis=1).astype(np.float64)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         FoundExamples,
         Label,
         Labelled,
-        Part,
+        PartOf,
         must_be_text,
         parts_of,
         read_examples,

@@ -101,7 +101,7 @@ class FoundExamples(NamedTuple):
     name: str
 
 
-class Part(NamedTuple):
+class PartOf(NamedTuple):
     """Where a part of an example stands in a row: the column asked for, or one usually called so.
 
     An optional part may be missing, unless its column was asked for.
@@ -115,7 +115,7 @@ class Part(NamedTuple):
 def read_examples(
     source: Any,
     read: Callable[[Any, str], Any],
-    parts: Mapping[str, Part],
+    parts: Mapping[str, PartOf],
     kind: str,
     shape: str,
     *,
@@ -126,7 +126,7 @@ def read_examples(
 
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"review": ["A fine film."]})
-    >>> read_examples(rows, sentence, {"text": Part("review")}, "lm", "texts").examples[0].text
+    >>> read_examples(rows, sentence, {"text": PartOf("review")}, "lm", "texts").examples[0].text
     'A fine film.'
     """
     rows: list[tuple[Any, str, int | None]]
@@ -186,7 +186,7 @@ def _translation_in(row: Mapping[Any, Any]) -> Mapping[Any, Any]:
     return dict(zip(("source", "target"), inner.values(), strict=False)) | dict(inner)
 
 
-def _value(row: Mapping[Any, Any], part: Part, what: str, where: str, hint: str) -> Any:
+def _value(row: Mapping[Any, Any], part: PartOf, what: str, where: str, hint: str) -> Any:
     """One part of an example, by the column that was asked for, or by a usual one."""
     if part.asked is not None:
         return row[column_name(part.asked, [*map(str, row)], where)]
@@ -212,7 +212,9 @@ def read_translations(
         header = not (plain and numbered)
     if not header:
         columns = (columns[0] or 0, 1 if columns[1] is None else columns[1])
-    parts = {side: Part(c, (side,)) for side, c in zip(("source", "target"), columns, strict=True)}
+    parts = {
+        side: PartOf(c, (side,)) for side, c in zip(("source", "target"), columns, strict=True)
+    }
     return read_examples(
         source, pair, parts, "translation", "(source, target) pairs", header=header
     )
@@ -226,4 +228,6 @@ def read_texts(
     if isinstance(source, str | Path) and text is None and not tables & {*Path(source).suffixes}:
         corpus = read_corpus(source)
         return FoundExamples(tuple(corpus), corpus.name)
-    return read_examples(source, sentence, {"text": Part(text, TEXT)}, kind, "texts", header=header)
+    return read_examples(
+        source, sentence, {"text": PartOf(text, TEXT)}, kind, "texts", header=header
+    )

@@ -27,7 +27,7 @@ from headcount.rooms.words import (
     LayerSums,
     MeansTally,
     chosen_texts,
-    grouped,
+    one_group,
     resample_units,
 )
 from headcount.stats import Floats
@@ -162,7 +162,7 @@ class BinnedMeans(LayerSums):
             of_heads |= {f"{item} values": crossed[n], f"{item} squares": square[n]}
             parts = {"texts": texts, "bins": bins, "both": squares}
             of_all |= {f"{item} {name}": part[n] for name, part in parts.items()}
-        self._sums.add(grouped(sites), of_heads, of_all)
+        self._sums.add(one_group(sites), of_heads, of_all)
 
     def compared(self) -> dict[tuple[Site, str], Floats]:
         """For each site and item ``[split, sum, head]``: texts, values, squares, baselines,

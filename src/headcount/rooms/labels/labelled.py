@@ -116,9 +116,9 @@ def read_labelled(
     """
     read, shape = _LABELLED[kind]
     parts = {
-        "text": tasks.Part(columns.text, tasks.TEXT),
-        "text2": tasks.Part(columns.text2, () if columns.text is not None else SECOND, True),
-        "label": tasks.Part(columns.label, LABEL),
+        "text": tasks.PartOf(columns.text, tasks.TEXT),
+        "text2": tasks.PartOf(columns.text2, () if columns.text is not None else SECOND, True),
+        "label": tasks.PartOf(columns.label, LABEL),
     }
     found = tasks.read_examples(
         source, read, parts, kind, shape, header=columns.header, ragged=ragged

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         Pairs,
         WordPairs,
         chosen_texts,
-        grouped,
+        one_group,
         word_pairs,
     )
 

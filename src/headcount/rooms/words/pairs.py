@@ -122,7 +122,7 @@ class PairedMeans(LayerSums):
         parts = (ones, value, value**2, compared, ours, ours**2, theirs, away, away**2)
         split = torch.stack([chosen, ~chosen], dim=1).double()
         sums = torch.einsum("pbhq,bs->qhsp", torch.stack(parts), split)
-        self._sums.add(grouped(sites), dict(zip(key[1], sums, strict=True)))
+        self._sums.add(one_group(sites), dict(zip(key[1], sums, strict=True)))
 
     def of(self, site: Site, item: str) -> Floats:
         """The sums of an item, ``[split, sum, head]``; nothing where a site has no such item."""
@@ -266,7 +266,7 @@ class MeansTally:
         return Reading(column, site, *self.means.mean(site, item))
 
 
-def grouped(sites: Iterable[Site]) -> Site:
+def one_group(sites: Iterable[Site]) -> Site:
     """Sites, or groups of them, as one."""
     return SiteGroup.of([member for site in sites for member in members_of(site)])
 
