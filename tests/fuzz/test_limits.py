@@ -28,6 +28,7 @@ from headcount.errors import InputError, RunError
 from headcount.records import parquet
 from headcount.rooms.arrow import reading
 from headcount.rooms.exhibits import Exhibit, Text, read_exhibits, write_exhibits
+from headcount.rooms.probing.data import read_vectors
 from headcount.text import read_corpus
 
 # --- Models -------------------------------------------------------------------------------------
@@ -300,3 +301,22 @@ def test_a_table_of_one_long_name_many_times_is_refused(tmp_path: Path) -> None:
     _parquet(tmp_path, pa.DictionaryArray.from_arrays(many, pa.array([LONG])))
     with pytest.raises(RunError, match="would take 1,310,720,000 bytes of memory"):
         parquet.read_frame(tmp_path / "a.parquet")
+
+
+def test_vectors_that_unpack_to_more_than_they_may_are_refused(tmp_path: Path) -> None:
+    """4 MB that come to 4 GB."""
+    zeros, header = bytes(1 << 20), io.BytesIO()
+    about = {"descr": "<f4", "fortran_order": False, "shape": (1 << 20, 1 << 10)}
+    np.lib.format.write_array_header_1_0(header, about)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+        with packed.open("vectors.npy", "w", force_zip64=True) as member:
+            member.write(header.getvalue())
+            for _ in range(1024):
+                member.write(zeros)
+        packed.writestr("words.npy", b"")
+    target = Target("vectors", "a.npz", lambda _: None, lambda at: read_vectors(at / "a.npz"))
+    trial = try_out(target, tmp_path, (tmp_path / "a.npz").read_bytes())
+    assert trial.ended == "refused", trial.why
+    assert trial.megabytes < 300
+    with pytest.raises(InputError, match=r"comes to 1,024 MiB, over a hundred times its size"):
+        read_vectors(tmp_path / "a.npz")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -115,6 +116,8 @@ _LIKE = (
     "a word and its numbers on each line (GloVe, word2vec as text), or .npz with words and vectors"
 )
 
+#: A packed file may come to so many bytes, or to a hundred times its size.
+_SMALL = 256 << 20
 #: Other kinds of space may stand within a word, or be one: GloVe and fastText have such.
 _BETWEEN = re.compile(r"[ \t]+")
 
@@ -168,6 +171,10 @@ def _from_text(file: TextFile) -> tuple[list[str], np.ndarray]:
 
 def _from_npz(path: Path) -> tuple[list[str], np.ndarray]:
     try:
+        with zipfile.ZipFile(path) as packed:
+            size = sum(member.file_size for member in packed.infolist())
+        if size > max(_SMALL, 100 * path.stat().st_size):
+            raise ValueError(f"it comes to {size >> 20:,} MiB, over a hundred times its size")
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: np.asarray(file[name]) for name in file.files}
     except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds for damaged bytes
