@@ -364,7 +364,7 @@ def figures_by_split(
 ) -> Iterator[dict[str, Any]]:
     """The figures of one relation or kind on each split, once for each baseline of that split.
 
-    A baseline is its place in the counts, None where there is none, and what is told of it.
+    A baseline is its place in the counts, None where there is none, and its description.
     """
     best = counts.hits[chosen].sum(axis=0).argmax() if chosen.any() else -1
     enough = int(counts.arcs.sum()) >= test.support
