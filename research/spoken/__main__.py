@@ -14,6 +14,7 @@ import ctypes
 import json
 import re
 import wave
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,18 @@ class _Event(ctypes.Structure):
     )
 
 
-def spoken(sentences: list[str], voice: str) -> list[Clip]:
-    """Sentences as espeak-ng speaks them, with the times that it tells."""
+@cache
+def _engine() -> tuple[Any, int]:
+    """espeak-ng, begun once: a second time its sound is cut short."""
     import espeakng_loader
 
     engine = ctypes.CDLL(espeakng_loader.get_library_path())
-    rate = engine.espeak_Initialize(2, 0, espeakng_loader.get_data_path().encode(), 0)
+    return engine, engine.espeak_Initialize(2, 0, espeakng_loader.get_data_path().encode(), 0)
+
+
+def spoken(sentences: list[str], voice: str) -> list[Clip]:
+    """Sentences as espeak-ng speaks them, with the times that it tells."""
+    engine, rate = _engine()
     sounds: list[np.ndarray] = []
     begins: list[tuple[int, int]] = []
 
@@ -110,7 +117,7 @@ def main() -> None:
     plain = [one for one in sample.sentences() if re.fullmatch(r"[A-Za-z',;: -]+[.!?]", one)]
     plain = [one for one in plain if 5 <= len(one.split()) <= 25]
     half = min(given.count, len(plain) // 2)
-    choose, others = spoken(plain[:half], "en-us"), spoken(plain[half : 2 * half], "en-gb")
+    choose, others = spoken(plain[:half], "en-us"), spoken(plain[half : 2 * half], "en-gb-scotland")
     chosen = word_times(subject, choose)
     published = [Head("cross", *at) for at in subject.inner.generation_config.alignment_heads]
     cross = [head for head in subject.heads if head.stack == "cross"]
