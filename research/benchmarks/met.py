@@ -330,13 +330,40 @@ def story_case(shape: str, device: str) -> dict[str, Any]:
     return found
 
 
+def demo_case() -> dict[str, Any]:
+    """`headcount report` of the bundled translator, as a newcomer types it: a core's seconds.
+
+    Stages say the seconds that passed, which other programs on the machine stretch.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "headcount", "report", "translator", "-o", "page.html"]
+        before = os.times()
+        subprocess.run(command, check=True, capture_output=True, cwd=folder)
+        after = os.times()
+        stages = json.loads(Path(folder, "run-translator", "run.json").read_text())["stages"]
+    found: dict[str, Any] = {"a core's seconds": after.children_user - before.children_user}
+    found["seconds passed"] = after.elapsed - before.elapsed
+    return found | {
+        f"passed in {name}": stage.get("seconds", 0.0) for name, stage in stages.items()
+    }
+
+
 def start_case(device: str) -> dict[str, Any]:
-    """Import, --help and loading."""
-    found = {}
+    """Import, --help, loading and a first survey, beside what transformers takes by itself."""
+    from headcount.models.finding import model_dir
+
+    found, minilm = {}, "hc.load('minilm', device='cpu')"
+    alone = (
+        "import torch, transformers as t; "
+        f"at = {str(model_dir('minilm'))!r}; model = t.AutoModel.from_pretrained(at); "
+        "model(**t.AutoTokenizer.from_pretrained(at)(['So.'], return_tensors='pt'))"
+    )
     for name, command in {
         "import headcount": ["-c", "import headcount"],
         "headcount --help": ["-m", "headcount", "--help"],
         "load MiniLM": ["-c", "import headcount as hc; hc.load('minilm', device='cpu')"],
+        "load and survey MiniLM": ["-c", f"import headcount as hc; hc.survey({minilm}, ['So.'])"],
+        "load and run it in transformers alone": ["-c", alone],
     }.items():
         before = os.times()
         subprocess.run([sys.executable, *command], check=True, capture_output=True)
@@ -365,6 +392,7 @@ CASES: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
         "one short text": lambda: survey_case("base", sentences(1), "cpu"),
         "scores of the translator": lambda: scores_case("translator", "cpu"),
         "predictions drawn": draws_case,
+        "demo story": demo_case,
     },
 }
 
