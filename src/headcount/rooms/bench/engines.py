@@ -131,8 +131,8 @@ def verified(engine: str, subject: Subject, saved: Saved) -> str:
         )
     if engine == "vllm" and saved.route == "code":
         raise UsageError(
-            f"vLLM serves no model whose layers have different numbers of heads ({subject.name}: "
-            "its own code asks one number of the config); take as many from every layer "
+            "vLLM (0.32) serves no model whose layers have different numbers of heads "
+            f"({subject.name}: the config is asked for one number); take as many from every layer "
             "(--ranking even)."
         )
     ids = [subject.tokenizer(text)["input_ids"] for text in _PROMPTS]
