@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from headcount.models.site import Site
-from headcount.surveys.trial import TrialCounts, TrialMetric
+from headcount.rooms.trials.inputs import TrialMetric
+from headcount.surveys.trial import TrialCounts
 from headcount.text.batch import Batch, ready_batch
 from headcount.wiring.sighting import look
 

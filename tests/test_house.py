@@ -28,8 +28,8 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 MOST_MODULES = 217
 MOST_LINES = 43_700
 #: The core: everything but `rooms`. What is new goes into rooms.
-MOST_CORE_MODULES = 103
-MOST_CORE_LINES = 22_219
+MOST_CORE_MODULES = 97
+MOST_CORE_LINES = 20_410
 MOST_IMPORTS = 0.105
 #: The core finds rooms by the registry (`headcount.plugins`), and imports none of them.
 MOST_EDGES = 0

@@ -25,7 +25,7 @@ import headcount as hc
 from headcount.bundle import sample
 from headcount.importance.scoring import stacks_read
 from headcount.records import provenance
-from headcount.stats import rank_agreement
+from headcount.rooms.agreement.ranks import rank_agreement
 from research import RESULTS
 from research.importance.cases import read_cases
 

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from headcount import stats
 from headcount.errors import UsageError
 from headcount.models import Subject
 from headcount.records import STACKS, Head, HeadTable
-from headcount.stats import Kind
+from headcount.rooms.agreement.ranks import Kind, rank_agreement
 
 DRAWS = 2_000
 
@@ -66,7 +65,7 @@ def settling(
         last = part.iloc[:, -1].to_numpy()
         for step in part:
             values = part[step].to_numpy()
-            found = stats.rank_agreement(values, last, kind, draws=draws, seed=seed)
+            found = rank_agreement(values, last, kind, draws=draws, seed=seed)
             rows.append((step, stack, *found[:4], _kept(values, last, top)))
     columns = ["step", "stack", "value", "low", "high", "heads", "kept"]
     return pd.DataFrame(rows, columns=columns)

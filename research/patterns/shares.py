@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import headcount as hc
+from headcount.rooms.agreement.ranks import rank_agreement
 from headcount.rooms.patterns.tally import PATTERNS, layer_shares
-from headcount.stats import rank_agreement
 
 TASKS = {
     "sst2": "minilm-sst2-0",

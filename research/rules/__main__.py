@@ -21,7 +21,7 @@ import numpy as np
 
 import headcount as hc
 from headcount import tasks
-from headcount.stats import rank_agreement
+from headcount.rooms.agreement.ranks import rank_agreement
 from research import RESULTS
 from research.translator.pairs import read_pairs
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from headcount.stats import DRAWS, Floats, correlate_weighted, holm, resample_weights, sign_flip
+from headcount.rooms.agreement.ranks import correlate_weighted
+from headcount.stats import DRAWS, Floats, holm, resample_weights, sign_flip
 
 #: A score of every head by its name, such as "enc.0.3".
 Scores = Mapping[str, float]

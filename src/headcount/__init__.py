@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headcount.models.subject import Subject
     from headcount.pruning.goal import RankingOptions, ResultOptions
     from headcount.pruning.plan import prune_plan
-    from headcount.pruning.remove import prune, prune_heads
+    from headcount.pruning.remove import prune
     from headcount.records.columns import Column
     from headcount.records.heads import Head
     from headcount.records.provenance import __version__
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from headcount.surveys.surveying import survey
     from headcount.text.sentence import Pair, Sentence
     from headcount.wiring.taps import tap
-    from headcount.wiring.valves import head_mask, valve
+    from headcount.wiring.valves import valve
 
     def __getattr__(name: str) -> Any:
         """What rooms add, as `headcount.plugins` finds it."""

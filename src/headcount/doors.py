@@ -47,10 +47,13 @@ class _Door(ModuleType):
         if not self.__group__:
             return {}
         plugins = importlib.import_module("headcount.plugins")
-        found = plugins.listed(self.__group__)
-        if self.__group__ == "names":
-            return {plugin.name: plugin for plugin in found}
-        return {plugin.target.rpartition(":")[2]: plugin for plugin in found}
+        # hc.roles has classes of the registry by their names, and what is called "roles.<name>".
+        prefix = "" if self.__group__ == "names" else f"{self.__group__}."
+        names = [plugin for plugin in plugins.listed("names") if plugin.name.startswith(prefix)]
+        added = {one.name.removeprefix(prefix): one for one in names}
+        classes = plugins.listed(self.__group__) if prefix else ()
+        added |= {plugin.target.rpartition(":")[2]: plugin for plugin in classes}
+        return {name: plugin for name, plugin in added.items() if "." not in name}
 
 
 def open_door(package: str, group: str = "") -> None:

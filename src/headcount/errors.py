@@ -183,11 +183,8 @@ def skipped_in_words(skipped: Mapping[str, int]) -> list[str]:
     >>> skipped_in_words({"blank lines": 2, "sentences with a cycle": 1})
     ['2 blank lines skipped.', '1 sentence with a cycle skipped.']
     """
-    return [f"{count} {_counted(count, what)} skipped." for what, count in skipped.items()]
-
-
-def _counted(count: int, what: str) -> str:
-    return _THINGS.sub(r"\1", what, count=1) if count == 1 else what
+    one = {what: _THINGS.sub(r"\1", what, count=1) for what in skipped}
+    return [f"{n} {one[what] if n == 1 else what} skipped." for what, n in skipped.items()]
 
 
 def install_hint(extra: str) -> str:

@@ -105,8 +105,7 @@ def test_a_task_is_one_word(text: str, expected: tuple[str, str, dict[str, Any]]
         ),
         (
             "translation:tom's.tsv",
-            "The task translation:tom's.tsv has a quote that is not closed; close it, or put the "
-            "task in a --task-file.",
+            "The task translation:tom's.tsv has a quote that is not closed; close it.",
         ),
     ],
 )

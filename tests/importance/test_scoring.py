@@ -236,7 +236,7 @@ def test_ctrl_c_leaves_a_partial_table_and_the_same_call_goes_on(tmp_path: Path)
         ({"task": tasks.classification(LABELLED[:9])}, "was begun with data = "),
         ({"subject": classifier(seed=1)}, "holds a table of|begun with weights = "),
         ({"batch_size": 5}, "batch_size = 4, and now batch_size = 5"),
-        ({"per": "token"}, "per = example, and now per = token"),
+        ({"per": "token"}, 'per = "example", and now per = "token"'),
     ],
 )
 def test_a_journal_of_other_work_is_refused_by_name(

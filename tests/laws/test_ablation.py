@@ -15,10 +15,10 @@ from torch import Tensor
 from headcount.models.subject import Subject
 from headcount.models.switch import attention_configs
 from headcount.rooms.shortcut.shortcut import EncoderOnce, Shortcut, course_of
+from headcount.rooms.standins.standins import donors_of, means_of, uniform
 from headcount.text.batch import Batch, ready_batch
 from headcount.wiring import seam
-from headcount.wiring.ablation import Instead, ablated, donors_of, means_of, uniform, zero
-from headcount.wiring.valves import valve
+from headcount.wiring.valves import Instead, ablated, valve, zero
 
 #: Families with attention inside their layers in all the ways that there are.
 FAMILIES = [

@@ -27,10 +27,10 @@ from transformers.utils import logging as voice
 import headcount
 from headcount.models import dummy_forward, guards, switch
 from headcount.models.guards import eval_mode, frozen, no_logs, quiet
-from headcount.models.outside import OUTSIDE as FAMILIES
-from headcount.models.outside import entering
 from headcount.models.subject import Subject
 from headcount.rooms.exports.llama_cpp import reading_gguf
+from headcount.rooms.outside.outside import OUTSIDE as FAMILIES
+from headcount.rooms.outside.outside import entering
 from headcount.rooms.relevance import propagate
 from headcount.rooms.relevance.propagate import traced, words_read
 from headcount.rooms.relevance.rules import rule_named
@@ -38,10 +38,9 @@ from headcount.rooms.resting.noop import weights_gradient
 from headcount.rooms.shortcut.shortcut import Course, EncoderOnce, Shortcut, _Watch, course_of
 from headcount.text.batch import ready_batch
 from headcount.wiring import seam
-from headcount.wiring.ablation import ablated
 from headcount.wiring.seam import listening
 from headcount.wiring.taps import tap
-from headcount.wiring.valves import backflow, valve
+from headcount.wiring.valves import ablated, backflow, valve
 
 SOURCE = str(Path(headcount.__file__).parent)
 

@@ -29,9 +29,10 @@ from headcount.models.projections import FOREIGN
 from headcount.models.saving.routes import routes_for
 from headcount.models.saving.save import written
 from headcount.models.subject import Subject
-from headcount.pruning.remove import prune, prune_heads
+from headcount.pruning.remove import prune
 from headcount.records.heads import Head
 from headcount.rooms.exports.exports import filled_with_zeros
+from headcount.rooms.transformers4.masks import prune_heads
 from headcount.wiring import tap, valve
 
 T5_LIKE = SPECIALS | {"vocab_size": VOCAB, "d_model": HIDDEN, "d_kv": 8, "d_ff": 64}

@@ -20,8 +20,8 @@ from headcount.rooms.patterns.tally import OffsetMass, Patterns
 from headcount.rooms.relations.links import ArgumentTally, Frames, Links
 from headcount.rooms.relations.relations import Relations
 from headcount.rooms.relations.rest_by_relation import RestByRelation
+from headcount.rooms.resting.separator import SeparatorRow
 from headcount.surveys.passes import PassOptions, run_pass
-from headcount.surveys.surface import SeparatorRow
 from headcount.surveys.tally import Tally
 from headcount.text.corpus import read_corpus
 from headcount.text.sentence import Argument, Item, Pair, Predicate, Sentence, Span, Word, spaced

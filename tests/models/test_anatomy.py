@@ -11,11 +11,11 @@ from subjects import subject_of
 from tiny import DECODERS, ENCODERS, GROUPED, INTERFACE, OUTSIDE, PAIRS, TINY, tiny_inputs
 
 from headcount.errors import ModelError, UnsupportedModel
-from headcount.models import outside
 from headcount.models.anatomy import Anatomy, Site, anatomy_of
 from headcount.models.subject import Subject
 from headcount.models.switch import attention_configs
 from headcount.records.heads import Head
+from headcount.rooms.outside import outside
 
 
 def layers_of(anatomy: Anatomy) -> dict[str, list[int]]:

@@ -14,8 +14,9 @@ from tiny import OUTSIDE, TINY, tiny_inputs
 from headcount.errors import UnsupportedModel, UsageError
 from headcount.models import dummy_forward as room
 from headcount.models.anatomy import anatomy_of
-from headcount.models.dummy_forward import capture_hooks_off, locked, own_maps
+from headcount.models.dummy_forward import capture_hooks_off, locked
 from headcount.models.subject import Subject
+from headcount.rooms.outside.outside import own_maps
 from headcount.wiring import tap, valve
 
 

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from headcount.models.subject import Subject
 from headcount.models.switch import register, switched
 from headcount.records.heads import Head
-from headcount.wiring.ablation import ablated, uniform
+from headcount.rooms.standins.standins import uniform
+from headcount.wiring.valves import ablated
 
 FAMILIES = ["bert", "gpt2", "llama", "gemma3", "marian", "t5", "modernbert"]
 

@@ -19,8 +19,9 @@ from headcount.models.anatomy import anatomy_of
 from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.pruning import remove
-from headcount.pruning.remove import named_heads, prune, prune_heads
+from headcount.pruning.remove import named_heads, prune
 from headcount.records.heads import Head
+from headcount.rooms.transformers4.masks import prune_heads
 
 
 def bert() -> Subject:
@@ -161,8 +162,8 @@ def test_a_wrong_cut_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         with torch.no_grad():
             model.encoder.layer[0].attention.self.value.weight[0] += 1.0
 
-    true_cut = remove.cut
-    monkeypatch.setattr(remove, "cut", wrong)
+    true_cut = remove.cut_heads
+    monkeypatch.setattr(remove, "cut_heads", wrong)
     with pytest.raises(UnsupportedModel, match="changed where no head was removed"):
         prune(bert(), "enc.0.1")
 
@@ -337,7 +338,7 @@ def test_a_deep_model_in_half_precision_is_pruned_saved_and_loaded(tmp_path: Pat
 def test_a_wrong_cut_is_refused_in_half_precision(
     weight: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    subject, right = deep(), remove.cut
+    subject, right = deep(), remove.cut_heads
 
     def wrong(model: Any, *about: Any) -> None:
         right(model, *about)
@@ -345,7 +346,7 @@ def test_a_wrong_cut_is_refused_in_half_precision(
         axis = 1 if "o_proj" in weight else 0
         cut_one.copy_(cut_one.flip(axis))
 
-    monkeypatch.setattr(remove, "cut", wrong)
+    monkeypatch.setattr(remove, "cut_heads", wrong)
     with pytest.raises(UnsupportedModel, match=said):
         prune(subject, [head for head in subject.heads if head.index >= 4])
 
@@ -353,12 +354,12 @@ def test_a_wrong_cut_is_refused_in_half_precision(
 def test_an_attention_that_scales_otherwise_is_refused_in_half_precision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    subject, right = deep(), remove.cut
+    subject, right = deep(), remove.cut_heads
 
     def wrong(model: Any, *about: Any) -> None:
         right(model, *about)
         model.get_submodule("model.layers.20.self_attn").scaling *= 1.01
 
-    monkeypatch.setattr(remove, "cut", wrong)
+    monkeypatch.setattr(remove, "cut_heads", wrong)
     with pytest.raises(UnsupportedModel, match=r"in float32 the outputs of model.layers.20"):
         prune(subject, [head for head in subject.heads if head.index >= 4])

@@ -19,8 +19,9 @@ from rich.table import Table
 from headcount.errors import UsageError
 from headcount.records.columns import Column
 from headcount.records.heads import Head
-from headcount.records.rendering import Brief, TableText, visible_token
+from headcount.records.rendering import Brief, TableText
 from headcount.records.table import HeadTable
+from headcount.rooms.exhibits.exhibits import visible_token
 
 HOSTILE = "</script></td><img src=x onerror=alert(1)>\"'&amp;"
 

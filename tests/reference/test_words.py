@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from headcount.models.subject import Subject
-from headcount.text import Sentence, Word, encode, word_maps
+from headcount.rooms.words.counts import word_maps
+from headcount.text import Sentence, Word, encode
 from headcount.text.sentence import spaced
 from headcount.text.words import Rows, Words
 

@@ -27,12 +27,11 @@ from report_runs import (
 
 from headcount.pruning import can_go, removal_table
 from headcount.records.heads import parse_head
-from headcount.records.rendering import visible_token
 from headcount.records.run import Run
 from headcount.records.table import HeadTable
 from headcount.reports.page import report
 from headcount.reports.parts.numbers import read_source
-from headcount.rooms.exhibits.exhibits import read_exhibits
+from headcount.rooms.exhibits.exhibits import read_exhibits, visible_token
 from headcount.rooms.gates.page import freed_sentences
 
 Visit = Callable[..., Any]

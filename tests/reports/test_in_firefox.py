@@ -9,7 +9,7 @@ import pytest
 from firefox import Firefox, firefox
 from report_runs import HOSTILE
 
-from headcount.records.rendering import visible_token
+from headcount.rooms.exhibits.exhibits import visible_token
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from headcount.errors import StatsError
 from headcount.rooms.agreement.agreement import rank_difference
-from headcount.stats import rank_agreement
+from headcount.rooms.agreement.ranks import rank_agreement
 
 RNG = np.random.default_rng(0)
 ONE = RNG.normal(size=72)

@@ -10,8 +10,8 @@ from scipy import stats as scipy_stats
 from scipy.stats import binom
 
 from headcount.errors import StatsError
+from headcount.rooms.bench.speed import median_interval
 from headcount.stats import bootstrap_interval, mean_interval, ratio_interval, wilson_interval
-from headcount.stats.bootstrap import median_interval
 
 
 def sums(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -26,7 +26,7 @@ import headcount as hc
 from headcount.rooms.nulls import layer_confidence, sharp_twin
 from headcount.rooms.relations.syntactic import Syntactic
 from headcount.rooms.resting.separator import NoOp
-from headcount.rooms.resting.source_end import SourceEnd
+from headcount.rooms.resting.sink import SourceEnd
 from headcount.rooms.trials.recall import Alignment
 from headcount.surveys import Pass, PassOptions, read_corpora
 from headcount.surveys.roles import KINDS, verdicts_of

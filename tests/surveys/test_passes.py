@@ -21,15 +21,8 @@ from headcount.records.table import HeadTable
 from headcount.rooms.trials.alignment import Pairs, SinkTrial
 from headcount.rooms.trials.needle import Needle
 from headcount.rooms.trials.repeats import Copying, Repeats
-from headcount.surveys.passes import (
-    PassOptions,
-    SurveyPlan,
-    add_control,
-    check_control,
-    run_trials,
-    trials_for,
-    twin_tables,
-)
+from headcount.rooms.twins.twin import add_control, check_control, twin_tables
+from headcount.surveys.passes import PassOptions, SurveyPlan, run_trials, trials_for
 from headcount.surveys.roles.role import all_roles
 from headcount.surveys.surveying import SurveyOptions, plan_survey, read_corpora, survey
 

@@ -12,15 +12,8 @@ from headcount import stats
 from headcount.errors import ModelError
 from headcount.models.subject import Subject
 from headcount.records.columns import Column
-from headcount.surveys.trial import (
-    MEASURES,
-    TRIALS,
-    Finding,
-    Findings,
-    TrialCounts,
-    measure_of,
-    trial_table,
-)
+from headcount.rooms.trials.inputs import measure_of
+from headcount.surveys.trial import MEASURES, TRIALS, Finding, Findings, TrialCounts, trial_table
 
 SUBJECT = Subject(TINY["marian"](), name="tiny")
 SHARE = Column("share", range=(0, 1))

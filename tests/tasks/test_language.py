@@ -12,7 +12,7 @@ from tiny_tokenizers import ENGLISH
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.subject import Subject
-from headcount.tasks.language import hide
+from headcount.rooms.labels.hidden import hide
 
 
 def alone(subject: Subject, text: str) -> tuple[float, int]:

@@ -22,7 +22,9 @@ from pyarrow import parquet
 
 from headcount.bundle import sample
 from headcount.errors import Fault, InputError, UsageError
-from headcount.text.corpus import Corpus, read_corpus, read_in_hand, side_by_side
+from headcount.rooms.treebanks.conllu import side_by_side
+from headcount.text import spaced
+from headcount.text.corpus import Corpus, read_corpus, read_in_hand
 from headcount.text.sentence import (
     Multiword,
     Pair,
@@ -30,7 +32,6 @@ from headcount.text.sentence import (
     Sentence,
     Span,
     Word,
-    spaced,
     split_words,
     texts_of,
 )
@@ -344,40 +345,6 @@ def test_a_pair_of_sentences_keeps_their_words() -> None:
 # ---  -------------------------------------------------------------------------------------------
 
 
-def numbered(number: str, *forms: str) -> Sentence:
-    return spaced([Word(form) for form in forms], comments={"sent_id": number})
-
-
-def test_each_side_keeps_its_words() -> None:
-    english = read_corpus([numbered("1", "Rain", "."), Sentence("Go!")])
-    german = read_corpus([numbered("1", "Regen", "."), Sentence("Geh!")])
-    found = side_by_side(english, german)
-    first, second = found
-    assert isinstance(first, Pair)
-    assert isinstance(second, Pair)
-    assert (first.source, first.target) == ("Rain .", "Regen .")
-    assert [each and [word.form for word in each.words or ()] for each in first.annotated] == [
-        ["Rain", "."],
-        ["Regen", "."],
-    ]
-    assert second.annotated == (None, None)
-    assert found.paired
-    assert found.annotated
-
-
-def test_corpora_that_do_not_belong_together_are_refused() -> None:
-    one, two = read_corpus([numbered("1", "Rain")]), read_corpus([numbered("2", "Regen")])
-    with pytest.raises(InputError, match="The sentences 1 and 2 stand side by side"):
-        side_by_side(one, two)
-    with pytest.raises(InputError, match="has 1 sentences and texts in hand has 2; side by side"):
-        side_by_side(one, read_corpus(["a", "b"]))
-    with pytest.raises(InputError, match="texts in hand holds pairs already"):
-        side_by_side(one, read_corpus([("a", "b")]))
-
-
-# ---  -------------------------------------------------------------------------------------------
-
-
 COREF = '{"sents": [["Go"]], "clusters": []}\n'
 PREDICATES = '{"tokens": ["Go"], "preds": []}\n'
 
@@ -653,3 +620,37 @@ def test_a_large_file_takes_little_memory(name: str, tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert held < 2_000_000, f"{held:,} bytes were held at once"
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+def numbered(number: str, *forms: str) -> Sentence:
+    return spaced([Word(form) for form in forms], comments={"sent_id": number})
+
+
+def test_each_side_keeps_its_words() -> None:
+    english = read_corpus([numbered("1", "Rain", "."), Sentence("Go!")])
+    german = read_corpus([numbered("1", "Regen", "."), Sentence("Geh!")])
+    found = side_by_side(english, german)
+    first, second = found
+    assert isinstance(first, Pair)
+    assert isinstance(second, Pair)
+    assert (first.source, first.target) == ("Rain .", "Regen .")
+    assert [each and [word.form for word in each.words or ()] for each in first.annotated] == [
+        ["Rain", "."],
+        ["Regen", "."],
+    ]
+    assert second.annotated == (None, None)
+    assert found.paired
+    assert found.annotated
+
+
+def test_corpora_that_do_not_belong_together_are_refused() -> None:
+    one, two = read_corpus([numbered("1", "Rain")]), read_corpus([numbered("2", "Regen")])
+    with pytest.raises(InputError, match="The sentences 1 and 2 stand side by side"):
+        side_by_side(one, two)
+    with pytest.raises(InputError, match="has 1 sentences and texts in hand has 2; side by side"):
+        side_by_side(one, read_corpus(["a", "b"]))
+    with pytest.raises(InputError, match="texts in hand holds pairs already"):
+        side_by_side(one, read_corpus([("a", "b")]))

@@ -13,6 +13,7 @@ from headcount.bundle import sample
 from headcount.errors import InputError
 from headcount.models.loading import load
 from headcount.models.subject import Subject
+from headcount.rooms.words.counts import word_maps
 from headcount.text import (
     Batch,
     Intake,
@@ -25,7 +26,6 @@ from headcount.text import (
     read_corpus,
 )
 from headcount.text.sentence import split_words
-from headcount.text.words import word_maps
 from headcount.wiring import tap
 
 ALL = {"enc", "dec", "cross"}

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.errors import Fault
+from headcount.rooms.coreference.files import checked_clusters
 from headcount.text.sentence import (
     Argument,
     Form,
@@ -20,7 +21,6 @@ from headcount.text.sentence import (
     Span,
     Word,
     check_tree,
-    checked_clusters,
     divided,
     inside,
     joined,

@@ -21,14 +21,13 @@ from transformers import (
 )
 
 from headcount.errors import InputError, ModelError, UsageError
+from headcount.rooms.chat.chat import Frame, chat_turns
 from headcount.text.encoding import encode
 from headcount.text.spans import EncodeReport, TokenRow, special_ids
 from headcount.text.tokenize import (
     COUNTS_FROM_PADDING,
-    Frame,
     Intake,
     RowTokenizer,
-    chat_turns,
     intake_of,
     must_have_template,
     position_limit,
@@ -117,7 +116,7 @@ def test_a_template_that_refuses() -> None:
 def test_a_template_that_takes_all_there_is_ends_in_a_sentence(
     template: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headcount.text.tokenize._SECONDS", 2)
+    monkeypatch.setattr("headcount.rooms.chat.chat._SECONDS", 2)
     tokenizer = copy.deepcopy(chatty())
     tokenizer.chat_template = template
     with pytest.raises(InputError, match=told):

@@ -11,6 +11,7 @@ from tiny_tokenizers import BUILDERS, ENGLISH, GERMAN, marian_two_vocabularies
 from torch import Tensor
 
 from headcount.errors import UsageError
+from headcount.rooms.words.counts import word_maps
 from headcount.text.batch import Side, bare_side
 from headcount.text.sentence import Sentence, Word, split_words
 from headcount.text.spans import EncodeReport, TokenRow, shorten, windows
@@ -24,7 +25,6 @@ from headcount.text.words import (
     is_stop,
     pieces_of,
     vocabulary_of,
-    word_maps,
 )
 
 #: [CLS] a1 a2 . b [SEP], and a row of one word with padding; "." belongs to no word.

@@ -11,19 +11,16 @@ from headcount.errors import UnknownHead, UnsupportedModel, UsageError
 from headcount.models.site import Site
 from headcount.models.subject import Subject
 from headcount.records.heads import Head
-from headcount.text.batch import ready_batch
-from headcount.wiring.ablation import (
-    ablated,
+from headcount.rooms.standins.standins import (
     check_uniform,
-    chosen_heads,
     donors_of,
     means_of,
-    replaced,
     uniform,
     uniform_weights,
 )
+from headcount.text.batch import ready_batch
 from headcount.wiring.seam import Attended
-from headcount.wiring.valves import valve
+from headcount.wiring.valves import ablated, chosen_heads, replaced, valve
 
 HEADS = [Head("enc", 0, 0), Head("enc", 0, 1)]
 

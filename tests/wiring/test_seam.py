@@ -13,10 +13,10 @@ from tiny import OUTSIDE, tiny_inputs
 from torch import Tensor
 
 from headcount.errors import UsageError
-from headcount.models.outside import family_of
 from headcount.models.subject import Subject
 from headcount.models.switch import attention_configs
 from headcount.records.heads import Head
+from headcount.rooms.outside.outside import family_of
 from headcount.wiring import valve
 
 FAMILIES = sorted(OUTSIDE)

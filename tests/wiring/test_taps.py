@@ -16,11 +16,10 @@ from tiny import INTERFACE, OUTSIDE, TINY, tiny_inputs
 from torch import Tensor
 
 from headcount.errors import ModelError
-from headcount.models.dummy_forward import FIELDS, OwnMaps, own_maps
-from headcount.models.outside import entering, family_of
 from headcount.models.site import Site
 from headcount.models.subject import Subject
 from headcount.models.switch import attention_configs
+from headcount.rooms.outside.outside import FIELDS, OwnMaps, entering, family_of, own_maps
 from headcount.text.batch import Batch, ready_batch
 from headcount.wiring import Needs, Sighting, tap
 from headcount.wiring.seam import Attended

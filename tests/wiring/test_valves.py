@@ -13,8 +13,9 @@ from headcount.errors import UnknownHead, UsageError
 from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
 from headcount.records.heads import Head
+from headcount.rooms.transformers4.masks import head_mask
 from headcount.wiring import valve
-from headcount.wiring.valves import head_mask, read_scales
+from headcount.wiring.valves import read_scales
 
 
 def run(model: torch.nn.Module) -> torch.Tensor:

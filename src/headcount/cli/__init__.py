@@ -8,12 +8,10 @@ if TYPE_CHECKING:
     from headcount.cli.inputs import SAMPLE, CorpusArguments, parse_task, read_toml, sample_corpus
     from headcount.cli.main import run
     from headcount.cli.options import (
-        Chat,
         Json,
         Model,
         RunArguments,
         argument,
-        check_same_model,
         loaded,
         without,
     )

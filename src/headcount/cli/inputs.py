@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import headcount as hc
 from headcount import plugins
+from headcount.cli.options import cut
 from headcount.errors import InputError, UsageError
 from headcount.records import WorkOptions, option
 from headcount.surveys import SAMPLE
@@ -340,7 +340,7 @@ def parse_task(text: str) -> TaskSpec:
     >>> parse_task("glue:sst2:data/glue").options
     {'set': 'sst2'}
     """
-    first, *rest = _cut(text) or [""]
+    first, *rest = cut(text, f"The task {text}") or [""]
     kind, colon, place = first.partition(":")
     _check_kind(kind, f"The task '{text}'")
     given: dict[str, Any] = {}
@@ -387,20 +387,6 @@ def read_task_file(path: Path) -> TaskSpec:
     if kind == "glue" and "set" not in given:
         raise UsageError(f"The task file {path} names no set of GLUE; add set = 'sst2'.")
     return TaskSpec(kind, str(path.parent / place), _read_keys(kind, given))
-
-
-def _cut(text: str) -> list[str]:
-    """The parts between commas; what stands in quotes is not cut."""
-    lexer = shlex.shlex(text, posix=True)
-    lexer.whitespace, lexer.whitespace_split = ",", True
-    lexer.escape = lexer.commenters = ""  # backslashes and # belong to paths
-    try:
-        return list(lexer)
-    except ValueError:
-        raise UsageError(
-            f"The task {text} has a quote that is not closed; close it, or put the task in a "
-            "--task-file."
-        ) from None
 
 
 def _check_kind(kind: str, text: str) -> None:

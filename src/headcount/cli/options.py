@@ -149,7 +149,7 @@ class _Bundle:
         """What ``key=value,key`` gives to the fields of a family."""
         known = {_key(one): one for one in keys}
         found: dict[str, Any] = {}
-        for part in filter(None, map(str.strip, _cut(text, f"--{family}"))):
+        for part in filter(None, map(str.strip, cut(text, f"--{family}"))):
             key, equals, word = part.partition("=")
             one = known.get(key.replace("_", "-"))
             if one is None:
@@ -185,7 +185,7 @@ def _flag_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _cut(text: str, flag: str) -> list[str]:
+def cut(text: str, what: str) -> list[str]:
     """The parts between commas; what stands in quotes is not cut."""
     lexer = shlex.shlex(text, posix=True)
     lexer.whitespace, lexer.whitespace_split = ",", True
@@ -193,7 +193,7 @@ def _cut(text: str, flag: str) -> list[str]:
     try:
         return list(lexer)
     except ValueError:
-        raise UsageError(f"{flag} has a quote that is not closed; close it.") from None
+        raise UsageError(f"{what} has a quote that is not closed; close it.") from None
 
 
 def _is_switch(one: Field[Any]) -> bool:
@@ -310,9 +310,6 @@ Model = Annotated[
         "(`headcount ls` lists them).",
     ),
 ]
-Chat = Annotated[
-    bool, typer.Option("--chat", help="Put each text into the model's chat template, as a user's.")
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 
 
@@ -334,9 +331,3 @@ def loaded(model: str, load: LoadOptions) -> hc.Subject:
     """The model, with a word on the terminal meanwhile; warnings are in its `notes`."""
     with status(f"Loading {model}"), warnings.catch_warnings(action="ignore"):
         return hc.load(model, **vars(load))
-
-
-def check_same_model(run: hc.Run, subject: hc.Subject) -> None:
-    """Refuse a run directory of another model before the work."""
-    about = {"weights": subject.weights_hash}
-    run.check_subject(hc.HeadTable.of(subject.heads, {}, provenance=about))

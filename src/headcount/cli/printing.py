@@ -192,9 +192,8 @@ _SIGNS = {"done": ("✓", "green"), "kept": ("✓", "dim"), "left out": ("–", 
 class StoryDisplay(TerminalProgress):
     """A line for each stage that ended, and on a terminal bars for what is at work."""
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.console = console or self.console  # type: ignore[assignment]
         self.begun: float | None = None
         self._reasons: set[str] = set()
 

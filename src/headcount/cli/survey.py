@@ -123,14 +123,10 @@ def survey_command(
         annotated = read_annotated(files, reading)
         text = corpus.read(reading) if corpus.given or not any(annotated.values()) else None
         if judging.parser is not None:  # a parser that is not there shows before the model
-            from headcount.text import read_corpus
+            from headcount.surveys import read_corpora
 
-            if annotated["treebank"] is not None:
-                raise UsageError(
-                    "Both --treebank and a parser were given; a parser makes a treebank of the "
-                    "text, so leave one of them out."
-                )
-            text = read_corpus(text or corpus.read(reading), parser=judging.parser)
+            text, trees = text or corpus.read(reading), annotated["treebank"]
+            text = read_corpora(text, treebank=trees, parser=judging.parser).treebank
             annotated["treebank"], judging = text, replace(judging, parser=None)
         wanted: Any = judging.roles
         if judge.best_heads and target.out is None and not judging.roles:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         ScoreOptions,
         ScoreWork,
         origin,
+        tokens_by_head,
     )
     from headcount.importance.scoring import (
         check_score_names,
@@ -25,16 +26,24 @@ if TYPE_CHECKING:
         read_names,
         score,
         stacks_read,
-        vocabulary_hash,
     )
     from headcount.importance.sweeps.interventions import (
+        ExampleRows,
+        Group,
         Intervention,
+        LongWay,
+        Mode,
+        StandIn,
+        Trial,
         check_mode,
+        chosen_by,
+        marked,
+        picked,
         repeat_batch,
+        rows_an_example,
         sets,
     )
     from headcount.importance.sweeps.sweeping import Sweep, in_words, sweep, sweep_task
-    from headcount.importance.sweeps.ways import Group, LongWay, Trial, chosen_by, marked
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {

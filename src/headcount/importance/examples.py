@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -18,16 +17,15 @@ from torch import Tensor
 from headcount import stats
 from headcount.errors import UsageError
 from headcount.importance.sweeps.interventions import ExampleRows, check_any_left, picked
-from headcount.models import Site, Subject, carried, subject_facts
+from headcount.models import Site, Subject, subject_facts
 from headcount.records import (
-    Answer,
     Column,
     Engine,
     EngineOptions,
     Head,
     HeadTable,
     Journal,
-    JournaledCounts,
+    Ledger,
     Piece,
     Steps,
     Worker,
@@ -70,65 +68,58 @@ class BatchWork:
     _steps: Steps = field(default_factory=Steps)
 
     def walk(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Arrays]]:
-        """The same as `_walk`, and how far it is shows."""
-        with working(f"Scoring by {self.name}", self.total) as self._steps:
-            yield from self._walk(batches)
-
-    def _walk(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Arrays]]:
         """Each batch with what was measured on it, now or before the work was broken off.
 
         The batches must be the same every time: other `settings` than those of the journal are
         refused. Units are called by the score and the batch's number: "gradient 0". Close the
         walk where it is broken off: nothing may stay on the model.
         """
-        JournaledCounts(self.journal, self.name).begin(self.settings)
+        done = Ledger(self.journal, self.name)
+        done.begin(self.settings)
         where, turn, numbered = engine_of(self.engine), 0, enumerate(batches)
         kept: dict[int, Batch] = {}
-        found: dict[str, Any] = {} if self.journal is None else self.journal.done
 
         def pieces(first: dict[int, Batch]) -> Iterator[Piece]:
             for number, batch in chain(first.items(), numbered):
                 kept[number] = batch
-                if self._unit(number) not in found:
+                if str(number) not in done:
                     yield Piece(number, ExampleRows(batch, range(len(batch))))
 
         def ready() -> Iterator[tuple[Batch, Arrays]]:
             nonlocal turn
-            while turn in kept and self._unit(turn) in found:
-                unit = found[self._unit(turn)]
-                yield from self._told(kept.pop(turn), *_unpacked(unit))
+            while turn in kept and str(turn) in done:
+                yield from self._told(kept.pop(turn), **done[str(turn)])
                 turn += 1
 
-        for number, batch in numbered:
-            kept[number] = batch
-            if self._unit(number) not in found:
-                break
-            yield from ready()
-        make = partial(_measuring, carried(self.subject, where), self.opened)
-        with closing(where.run(make, pieces(dict(kept)))) as answers:  # type: ignore[type-var]
-            for answer in answers:
-                unit, packed = self._unit(answer.number), _packed(answer)
-                if self.journal is None:
-                    found[unit] = packed
-                else:
-                    self.journal.append(unit, packed)
+        with working(f"Scoring by {self.name}", self.total) as self._steps:
+            for number, batch in numbered:
+                kept[number] = batch
+                if str(number) not in done:
+                    break
                 yield from ready()
-        yield from ready()
+            make = partial(_measuring, where.pack(self.subject), self.opened)
+            with closing(where.run(make, pieces(dict(kept)))) as answers:  # type: ignore[type-var]
+                for answer in answers:
+                    rows = [
+                        (list(range(start, start + count)), arrays)
+                        for start, count, arrays in answer.results
+                    ]
+                    aside = {str(lost.place): lost.why for lost in answer.lost}
+                    done[str(answer.number)] = {"rows": rows, "set_aside": aside}
+                    yield from ready()
+            yield from ready()
 
     def _told(
-        self, batch: Batch, measured: Measured, aside: Mapping[int, str]
+        self, batch: Batch, rows: Measured, set_aside: Mapping[str, str]
     ) -> Iterator[tuple[Batch, Arrays]]:
         """What a batch came to, in its turn."""
-        for row, why in aside.items():
-            example = batch.index[row]
+        for row, why in set_aside.items():
+            example = batch.index[int(row)]
             self.set_aside[example] = f"Example {example + 1} was set aside: {why}"
         self._seen.update(batch.index)
         self._steps.to(len(self._seen))
-        for rows, arrays in measured:
-            yield picked(batch, rows), arrays
-
-    def _unit(self, number: int) -> str:
-        return f"{self.name} {number}"
+        for some, arrays in rows:
+            yield picked(batch, some), arrays
 
 
 @contextmanager
@@ -143,47 +134,6 @@ def _measuring(
             return measure(picked(part.of, part.rows))
 
         yield work
-
-
-def _packed(answer: Answer) -> dict[str, Any]:
-    """A unit of the journal: arrays of the rows that were measured together, and rows set aside."""
-    return {
-        "rows": [
-            [list(range(start, start + count)), {k: array_to_text(a) for k, a in arrays.items()}]
-            for start, count, arrays in answer.results
-        ],
-        "set_aside": {str(lost.place): lost.why for lost in answer.lost},
-    }
-
-
-def _unpacked(unit: Mapping[str, Any]) -> tuple[Measured, dict[int, str]]:
-    measured = [
-        (rows, {key: array_from_text(text) for key, text in arrays.items()})
-        for rows, arrays in unit["rows"]
-    ]
-    return measured, {int(row): why for row, why in unit["set_aside"].items()}
-
-
-def array_to_text(array: np.ndarray) -> dict[str, Any]:
-    """An array as JSON can hold it, bit by bit and a third the length of its digits.
-
-    >>> array_to_text(np.array([1.0], dtype=np.float32))
-    {'dtype': 'float32', 'shape': [1], 'base64': 'AACAPw=='}
-    """
-    raw = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    text = base64.b64encode(raw.tobytes()).decode("ascii")
-    return {"dtype": array.dtype.name, "shape": list(array.shape), "base64": text}
-
-
-def array_from_text(text: Mapping[str, Any]) -> np.ndarray:
-    """The array that was packed.
-
-    >>> array_from_text(array_to_text(np.arange(4).reshape(2, 2))).tolist()
-    [[0, 1], [2, 3]]
-    """
-    kind = np.dtype(text["dtype"]).newbyteorder("<")
-    flat = np.frombuffer(base64.b64decode(text["base64"]), dtype=kind)
-    return flat.reshape(text["shape"])
 
 
 # --- Ctrl-C in the middle of a score: what was measured so far goes along -----------------------
@@ -405,27 +355,12 @@ def real_tokens(stack: str, batch: Batch) -> Tensor:
 
 def token_counts(subject: Subject, batch: Batch) -> np.ndarray:
     """The tokens that ask in each head's stack, ``[example, head]``."""
-    return _by_head(subject, batch, lambda site, real: real.sum(1))
+    return tokens_by_head(subject, batch, lambda site, real: real.sum(1))
 
 
-def michels_counts(subject: Subject, batch: Batch) -> np.ndarray:
-    """What Michel et al.'s programs divide by, ``[example, head]``.
-
-    For a classifier the tokens, but 1 an example in the last layer, where [CLS] alone has a
-    gradient; for a translator the source's tokens, and all positions of the decoder, also padded.
-    """
-    last = max(site.layer for site in subject.anatomy.sites if site.stack == "enc")
-
-    def count(site: Site, real: Tensor) -> Tensor:
-        if site.stack != "enc":
-            return torch.full_like(real[:, 0], real.shape[1], dtype=torch.long)
-        by_example = subject.kind == "enc" and site.layer == last
-        return real.any(1).long() if by_example else real.sum(1)
-
-    return _by_head(subject, batch, count)
-
-
-def _by_head(subject: Subject, batch: Batch, count: Callable[[Site, Tensor], Tensor]) -> np.ndarray:
+def tokens_by_head(
+    subject: Subject, batch: Batch, count: Callable[[Site, Tensor], Tensor]
+) -> np.ndarray:
     """A count of each row, added up over the rows of an example, for every head of every site."""
     columns = []
     for site in subject.anatomy.sites:

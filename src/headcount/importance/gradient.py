@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headcount.errors import ModelError, UsageError
+from headcount import plugins
+from headcount.errors import ModelError, UsageError, check_convention
 from headcount.importance.examples import (
     Arrays,
     BatchWork,
@@ -24,7 +25,6 @@ from headcount.importance.examples import (
     Score,
     ScoreOptions,
     ScoreWork,
-    michels_counts,
     over_layer_norm,
     real_tokens,
     token_counts,
@@ -189,8 +189,6 @@ _DEFAULTS: dict[str, tuple[Per, Normalize]] = {
     "paper": ("example", "layer"),
     "code": ("token", "none"),
 }
-#: The tasks that Michel et al. published programs for, and the kind of model of each.
-_PROGRAMS = {"classification": "enc", "translation": "enc-dec"}
 
 
 @dataclass(frozen=True)
@@ -202,13 +200,8 @@ class Way:
     convention: str
     #: Gates between closed and open whose slopes are averaged; 1: open ones alone, as the paper.
     steps: int = 1
-    #: Whether a batch's loss is its mean, as in Michel et al.'s program for classifiers.
-    mean_loss: bool = False
-
-    @property
-    def code(self) -> bool:
-        """Whether the authors' programs are followed."""
-        return self.convention == "code"
+    #: The authors' program for the task, where it is followed.
+    program: Any = None
 
 
 def read_way(
@@ -220,8 +213,7 @@ def read_way(
     steps: int | str | None = None,
 ) -> Way:
     """The settings, with the convention's own where none was given."""
-    if convention not in _DEFAULTS:
-        raise UsageError(f"There is no convention '{convention}'; choose headcount, paper or code.")
+    check_convention(convention)
     usual_per, usual_norm = _DEFAULTS[convention]
     chosen: Any = per or usual_per
     norm: Any = normalize or usual_norm
@@ -232,12 +224,6 @@ def read_way(
             f"per is '{chosen}', and the convention '{convention}' is per {usual_per}; leave per "
             "out, or use the convention headcount."
         )
-    if convention == "code" and _PROGRAMS.get(task.kind) != subject.kind:
-        raise UsageError(
-            f"Michel et al. published no program for tasks of the kind {task.kind} on a model with "
-            f"{subject.kind} heads; use the convention headcount or paper."
-        )
-    mean = convention == "code" and task.kind == "classification"
     many = str(1 if steps is None else steps)
     if not many.isdecimal() or int(many) < 1:
         raise UsageError(f"steps is '{steps}'; give a whole number of gates, 1 or more, e.g. 8.")
@@ -246,7 +232,8 @@ def read_way(
             f"steps is {many}, and the convention '{convention}' takes the slope at open gates; "
             "leave steps out, or use the convention headcount."
         )
-    return Way(chosen, norm, convention, int(many), mean)
+    program = plugins.get("parts", "gradient program") if convention == "code" else None
+    return Way(chosen, norm, convention, int(many), program and program(subject, task))
 
 
 def _check(value: str, name: str, known: tuple[str, ...]) -> None:
@@ -333,20 +320,19 @@ class _Work(ScoreWork):
 
     def batches(self) -> Iterator[Batch]:
         """The task's batches; as the authors' programs have them, in the order of the examples."""
-        if not self.way.code:
+        if self.way.program is not None:
+            yield from self.way.program.batches(self.batch_size)
+        else:
             yield from self.task.batches(self.subject, self.batch_size)
-            return
-        for start in range(0, len(self.task), self.batch_size):
-            part = self.task.part(range(len(self.task))[start : start + self.batch_size])
-            for batch in part.batches(self.subject, self.batch_size):
-                yield replace(batch, index=[start + number for number in batch.index])
 
     def add(self, number: int, batch: Batch, found: Arrays) -> None:
         """Take in one batch."""
+        program = self.way.program
         unit = [number] * len(batch) if self.way.per == "batch" else batch.index
-        scale = 1 / len(batch) if self.way.mean_loss else 1.0
-        first = np.array([self._is_first(number) for number in batch.index], dtype=np.float64)
-        counts = self._tokens(batch) if self.way.per == "token" else first[:, None]
+        scale = 1.0 if program is None else program.scale(batch)
+        counts = np.array([[float(self._is_first(number))] for number in batch.index])
+        if self.way.per == "token":
+            counts = token_counts(self.subject, batch) if program is None else program.counts(batch)
         self.sums.add(unit, found["slopes"] * scale, counts)
 
     def _is_first(self, example: int) -> bool:
@@ -354,9 +340,6 @@ class _Work(ScoreWork):
         before = len(self.seen)
         self.seen.add(example)
         return len(self.seen) > before
-
-    def _tokens(self, batch: Batch) -> np.ndarray:
-        return (michels_counts if self.way.code else token_counts)(self.subject, batch)
 
     def table(self) -> HeadTable:
         """What has been found so far."""

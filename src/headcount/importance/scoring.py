@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from headcount import plugins
 from headcount.errors import InputError, UsageError
 from headcount.importance.examples import GROUP, Interrupted, Score, ScoreOptions, origin
-from headcount.models import Subject, check_subject
+from headcount.models import Subject, bare_table, check_subject, fingerprint_of
 from headcount.records import (
     Engine,
     EngineOptions,
@@ -19,8 +19,8 @@ from headcount.records import (
     Journal,
     Run,
     engine_of,
-    hash_strings,
     old_keywords,
+    writable_run,
 )
 from headcount.surveys import COLUMNS, ReadingOptions, survey
 from headcount.tasks import Task
@@ -164,7 +164,8 @@ def score(
     first = task[0] if isinstance(task, list | tuple) and task else None
     if hasattr(task, "collate_fn") or isinstance(first, Mapping):
         task = plugins.get("tasks", "batches")(task)
-    _check_call(subject, task)
+    check_subject(subject, "score(subject, task)")
+    check_task(task, "score")
     names, where = read_names(by), engine_of(engine)
     given: dict[str, Any] = {
         "per": per,
@@ -176,7 +177,7 @@ def score(
     given |= {"steps": steps, "rule": rule, "predictions": predictions, "restrict": restrict}
     options = options_by_score(names, given)
     task = task if limit is None else task.limit(limit, seed)
-    with _opened(run) as kept:
+    with writable_run(run) as kept:
         work = _Work(subject, task, table, kept)
         work.begin(replace)
         check_score_names(names, work.table)
@@ -217,8 +218,7 @@ class _Work:
         """Look at what the run has, and refuse one of another model before the work begins."""
         if self.run is None:
             return
-        weights = {"weights": self.subject.weights_hash}
-        bare = HeadTable.of(self.subject.heads, {}, provenance=weights)
+        bare = bare_table(self.subject)
         if replace:
             self.run.write_table(bare, replace=True)
         self.run.check_subject(bare)
@@ -235,10 +235,7 @@ class _Work:
         about = self.task.describe()
         fingerprint = {
             "what": "headcount score",
-            "weights": self.subject.weights_hash,
-            "tokenizer": vocabulary_hash(self.subject),
-            "dtype": str(self.subject.dtype).removeprefix("torch."),
-            "device": self.subject.device.type,
+            **fingerprint_of(self.subject),
             "data": about.pop("hash"),
             "task": {key: value for key, value in about.items() if key != "data"},
         }
@@ -303,20 +300,6 @@ class _Work:
         return self.table
 
 
-def vocabulary_hash(subject: Subject) -> str | None:
-    """What tells two tokenizers apart that give other ids to the same texts."""
-    if subject.tokenizer is None:
-        return None
-    vocabulary = subject.tokenizer.get_vocab()
-    return hash_strings(f"{vocabulary[token]} {token}" for token in sorted(vocabulary))
-
-
-def _check_call(subject: Any, task: Any) -> None:
-    """Tell the slips that Python would tell as something else."""
-    check_subject(subject, "score(subject, task)")
-    check_task(task, "score")
-
-
 def check_task(given: Any, verb: str) -> None:
     """Refuse what is no task, or one without examples."""
     if not isinstance(given, Task):
@@ -326,13 +309,6 @@ def check_task(given: Any, verb: str) -> None:
         )
     if not len(given):
         raise InputError(f"The task {given!r} has no examples, so nothing can be scored on it.")
-
-
-def _opened(run: Run | str | Path | None) -> Any:
-    """The run, opened here where a path was given; somebody else's stays open."""
-    if run is None or isinstance(run, Run):
-        return nullcontext(run)
-    return Run.open(run)
 
 
 def importance_columns(table: HeadTable) -> list[str]:

@@ -19,21 +19,14 @@ if TYPE_CHECKING:
         capture_hooks_off,
         check_not_open,
         core_of,
+        finding_heads,
         locked,
-        own_maps,
         own_thread,
         probe_inputs,
         quiet_arguments,
     )
     from headcount.models.explain import as_model_error, check_files, first_line
-    from headcount.models.finding import (
-        PACKAGES,
-        FoundModel,
-        find,
-        is_model,
-        known_models,
-        model_dir,
-    )
+    from headcount.models.finding import BUNDLED, PACKAGES, FoundModel, find, is_model, model_dir
     from headcount.models.guards import (
         eval_mode,
         frozen,
@@ -54,7 +47,6 @@ if TYPE_CHECKING:
         whole_class,
     )
     from headcount.models.options import LoadOptions
-    from headcount.models.outside import entering, family_of, window_of
     from headcount.models.projections import (
         COUNTS,
         GIVEN,
@@ -66,7 +58,7 @@ if TYPE_CHECKING:
         layout_of,
         output_of,
     )
-    from headcount.models.saving.fresh_process import apart_of, room_of
+    from headcount.models.saving.fresh_process import apart, apart_of, room_of, small_inputs
     from headcount.models.saving.routes import Route
     from headcount.models.saving.save import (
         CARD,
@@ -77,13 +69,14 @@ if TYPE_CHECKING:
         put_in_place,
         save_tokenizer,
     )
-    from headcount.models.site import Site, SiteGroup, members_of
+    from headcount.models.site import Site, SiteGroup, is_causal, members_of
     from headcount.models.subject import (
         Subject,
-        carried,
+        bare_table,
         check_finite,
         check_subject,
         enough_memory,
+        fingerprint_of,
         refuse_nan,
         subject_facts,
     )

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from headcount import plugins
 from headcount.errors import ModelError, UnsupportedModel
 from headcount.models.dummy_forward import (
     core_of,
@@ -31,7 +32,6 @@ from headcount.models.dummy_forward import (
 )
 from headcount.models.finding import FoundModel
 from headcount.models.guards import eval_mode, quiet
-from headcount.models.outside import OUTSIDE, outside_sites, refuse_two_towers
 from headcount.models.site import Site, is_causal, layer_numbers
 from headcount.models.switch import base_function, register, switched
 from headcount.records import STACKS, Head
@@ -181,7 +181,8 @@ def sites_of(model: nn.Module) -> list[Site]:
     """The attention sites as they lie in the model: heads counted, whatever their names."""
     refuse_two_towers(model)
     with locked(model), quiet():  # what transformers has to say of a small trial run helps nobody
-        sites = outside_sites(model) or _heard_sites(model)
+        outside = plugins.part("outside")
+        sites = (outside and outside.outside_sites(model)) or _heard_sites(model)
     if not sites:
         raise UnsupportedModel(_no_attention(model))
     return sorted(sites, key=lambda site: (STACKS.index(site.stack), site.layer))
@@ -278,9 +279,29 @@ def _no_attention(model: nn.Module) -> str:
     core = core_of(model)
     who = f"{type(core).__name__} (model type '{core.config.model_type}')"
     if any("attention" in type(module).__name__.lower() for module in core.modules()):
+        outside = plugins.part("outside")
+        known = ", ".join(sorted(outside.OUTSIDE)) if outside else "of no room here"
         return (
             f"{who} does not speak transformers' attention interface. Outside it headcount knows "
-            f"the families {', '.join(sorted(OUTSIDE))}; docs/how-to/add-a-family.md says how to "
-            "add one."
+            f"the families {known}; docs/how-to/add-a-family.md says how to add one."
         )
     return f"{who} has no attention heads; headcount works on Transformers with softmax attention."
+
+
+#: Attribute names of the two towers, as CLIP and similar models write them.
+TOWERS = (
+    ("text_model", "vision_model"),
+    ("text_model", "audio_model"),
+    ("text_encoder", "vision_encoder"),
+)
+
+
+def refuse_two_towers(model: nn.Module) -> None:
+    """Raise if the model holds two encoders side by side (CLIP, SigLIP, CLAP ...)."""
+    for first, second in TOWERS:
+        towers = [getattr(model, name, None) for name in (first, second)]
+        if all(isinstance(tower, nn.Module) for tower in towers):
+            raise UnsupportedModel(
+                f"{type(model).__name__} has two towers whose heads would share their names; "
+                f"pass one of them: Subject(model.{first}, tokenizer) or Subject(model.{second})."
+            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,6 @@ from transformers import PreTrainedModel
 from headcount.errors import UnsupportedModel, UsageError
 from headcount.models.guards import on_exit
 from headcount.models.modeling_headcount import bare
-from headcount.models.switch import switched
 
 # --- Small inputs that make any model run once --------------------------------------------------
 
@@ -97,45 +96,9 @@ def _features(core: PreTrainedModel) -> Tensor:
     return torch.zeros(1, getattr(config, "num_mel_bins", 80), frames, dtype=core.dtype)
 
 
-# --- A model's own attention maps, from the older `output_attentions` path ----------------------
-# Only for families outside the attention interface. The maps of all layers live until the end
-# of the forward: these families gather them in one tuple, and give no way to take them earlier.
-
-#: The output field of each stack of an encoder-decoder; other models have `attentions`.
-FIELDS = {"enc": "encoder_attentions", "dec": "decoder_attentions", "cross": "cross_attentions"}
+# --- The hooks by which transformers takes outputs ----------------------------------------------
 
 _INSTALLED = "_output_capturing_hooks_installed"
-
-
-class OwnMaps:
-    """What a forward gave: its first output, and the maps of each stack, layer by layer."""
-
-    def __init__(self, model: nn.Module, outputs: Any) -> None:
-        self.first: Tensor = outputs[0]
-        self._core = core_of(model)
-        self._outputs = outputs
-
-    def of(self, stack: str, layers: int) -> list[Tensor]:
-        """The maps of a stack, `[batch, head, query, key]` each; all of them, or an error."""
-        field = FIELDS[stack] if self._core.config.is_encoder_decoder else "attentions"
-        found = getattr(self._outputs, field, None) or ()
-        maps = [each for each in found if isinstance(each, Tensor) and each.dim() == 4]
-        if len(maps) != layers or len(found) != layers:
-            raise UnsupportedModel(
-                f"{type(self._core).__name__} gave {len(maps)} attention maps in `{field}` where "
-                f"{layers} attention layers ran; load it with attn_implementation='eager'."
-            )
-        return maps
-
-
-def own_maps(model: nn.Module, inputs: Mapping[str, Any]) -> OwnMaps:
-    """Run the model on its eager path and keep its maps; the model is as before afterwards.
-
-    Falcon, asked for its maps under `sdpa`, adds a true/false mask to its scores without
-    an error: so every config says `eager` for the call.
-    """
-    with switched(model, lambda _: "eager"), capture_hooks_off(model):
-        return OwnMaps(model, model(**inputs, output_attentions=True, return_dict=True))
 
 
 @contextmanager

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pandas as pd
@@ -19,7 +17,7 @@ from torch import Tensor
 
 from headcount.errors import HeadcountError, ModelError, UnsupportedModel, UsageError
 from headcount.models.guards import out_of_memory
-from headcount.records import Brief, Engine, Head
+from headcount.records import Brief, Head, HeadTable, hash_strings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -246,65 +244,6 @@ def _plain(dtype: torch.dtype) -> str:
 
 # --- A model for a worker in another process ----------------------------------------------------
 
-#: Bytes of weights above which a worker reads the model itself from where it came.
-_SENT = 4 << 30
-
-
-def carried(subject: Subject, engine: Engine) -> Callable[[], Subject]:
-    """What gives a worker of an engine its model: this one, or a copy where it works.
-
-    A copy is sent with the work, or read again from the model's source where it is large; then it
-    must have the same weights. It lies on the worker's GPUs; over several, accelerate spreads it.
-    """
-    if not engine.remote:
-        return engine.pack(subject)
-    size = sum(weight.numel() * weight.element_size() for weight in subject.model.parameters())
-    how: dict[str, Any] = {"gpus": engine.gpus_per_worker, "name": subject.name}
-    if size > _SENT and subject.source != "in hand":
-        where = {"dtype": _plain(subject.dtype), "revision": subject.revision}
-        return partial(_read_again, subject.source, subject.weights_hash, where, **how)
-    from headcount.models.dummy_forward import capture_hooks_off
-
-    with capture_hooks_off(subject.model):
-        sent = subject
-        if subject.device.type != "cpu":
-            sent = replace(subject, model=deepcopy(subject.model).to("cpu"))
-        return partial(_sent, engine.pack(sent), **how)
-
-
-def _sent(packed: Callable[[], Subject], *, gpus: float, name: str) -> Subject:
-    return _placed(packed(), gpus=gpus, name=name)
-
-
-def _read_again(
-    source: str, weights: str, where: dict[str, Any], *, gpus: float, name: str
-) -> Subject:
-    from headcount.models.loading import load
-
-    subject = load(source, device="cpu", **where)
-    if subject.weights_hash != weights:
-        raise ModelError(
-            f"{name} has other weights where a worker reads it ({source}); put the same files on "
-            "every node."
-        )
-    return _placed(subject, gpus=gpus, name=name)
-
-
-def _placed(subject: Subject, *, gpus: float, name: str) -> Subject:
-    """The subject on the GPUs of its worker, as the cluster gave them out."""
-    subject.name = name
-    count = min(math.ceil(gpus), torch.cuda.device_count())
-    if gpus and not count:
-        raise ModelError(
-            f"A worker for {name} was given {gpus:g} GPUs and torch sees none there; install torch "
-            "with CUDA on that node, or leave gpus-per-worker out."
-        )
-    if count == 1:
-        subject.model.to("cuda")
-    elif count > 1:
-        spread_over(subject)
-    return subject
-
 
 def subject_facts(subject: Subject) -> dict[str, Any]:
     """What the provenance of a table says of its model."""
@@ -313,24 +252,20 @@ def subject_facts(subject: Subject) -> dict[str, Any]:
     return named | {"weights": weights, "subject": about}
 
 
-def spread_over(subject: Subject, room: dict[int | str, int | str] | None = None) -> None:
-    """Put a model's layers on several devices by accelerate's device map, in place.
+def bare_table(subject: Subject) -> HeadTable:
+    """The heads and whose weights they are, for a run that is to be of the same model."""
+    return HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash})
 
-    `room` is its `max_memory`, a device to its bytes; by default all GPUs that are seen, with what
-    is free there. A model that does not fit is refused rather than left half on the disk.
-    """
-    from accelerate import dispatch_model, infer_auto_device_map
-    from accelerate.utils import get_balanced_memory
 
-    whole = getattr(subject.inner, "_no_split_modules", None)
-    most = get_balanced_memory(subject.model, max_memory=room, no_split_module_classes=whole)
-    devices = infer_auto_device_map(subject.model, max_memory=most, no_split_module_classes=whole)
-    if {"disk", *({"cpu"} - set(room or ()))} & set(devices.values()):
-        raise ModelError(
-            f"{subject.name} does not fit into the devices of a worker; give it more of them "
-            "(--engine ray,gpus-per-worker=), or use --load dtype=bfloat16."
-        )
-    dispatch_model(subject.model, devices)
+def fingerprint_of(subject: Subject) -> dict[str, Any]:
+    """What must be the same of a model for work that was broken off to be gone on with."""
+    words = {} if subject.tokenizer is None else subject.tokenizer.get_vocab()
+    return {
+        "weights": subject.weights_hash,
+        "tokenizer": hash_strings(f"{words[token]} {token}" for token in sorted(words)),
+        "dtype": _plain(subject.dtype),
+        "device": subject.device.type,
+    }
 
 
 # --- Errors of a forward: too little memory, broken weights -------------------------------------

@@ -8,12 +8,14 @@ if TYPE_CHECKING:
     from headcount.pruning.curve import (
         Order,
         check_stacks,
+        curve_frame,
         held_out_curves,
         loss_bounds,
+        point_name,
         removable_units,
         removal_table,
-        trained_curve,
     )
+    from headcount.pruning.cut import cut_heads, keeps
     from headcount.pruning.goal import (
         GATE_STEPS,
         HEAL_STEPS,
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     )
     from headcount.pruning.plan import Orders, Plan, prune_plan
     from headcount.pruning.pruned import Pruned, prune_run
-    from headcount.pruning.remove import longest_input, prune, read_heads, trial_inputs
+    from headcount.pruning.remove import named_heads, prune, read_heads
     from headcount.pruning.tolerance import (
         at_chance,
         can_go,

@@ -18,12 +18,12 @@ import pandas as pd
 from scipy.special import ndtri, stdtrit
 
 from headcount.errors import StatsError, UsageError
-from headcount.importance import Intervention, Sweep, sets, sweep
+from headcount.importance import Sweep, sets, sweep
 from headcount.models import Anatomy, Subject
 from headcount.pruning.tolerance import LEVEL, share_bound
 from headcount.records import Column, Head, HeadTable, parse_heads, working
 from headcount.stats import DRAWS, Floats, paired_share_interval
-from headcount.tasks import Comparison, Outcome, Task, compare_outcomes
+from headcount.tasks import Comparison, Task, compare_outcomes
 
 
 def measure_curve(
@@ -120,25 +120,6 @@ def curve_frame(
             row["chance"] = np.nan if chance is None else chance
             rows.append(row)
     return pd.DataFrame(rows), notes
-
-
-def trained_curve(
-    subject: Subject,
-    small: Subject,
-    task: Task,
-    order: Order,
-    batch_size: int,
-    seed: int,
-    whole: Outcome | None = None,
-) -> tuple[Sweep, pd.DataFrame, list[str]]:
-    """The whole model and a trained one on the same examples, as a curve of one point."""
-    whole = whole or task.evaluate(subject, batch_size=batch_size)
-    points = [Intervention(order.gone(1), name=point_name(order, 1))] if order.steps else []
-    outcomes = [task.evaluate(small, batch_size=batch_size) for _ in points]
-    found = Sweep(task, tuple(points), whole, tuple(outcomes), len(task), fast=False)
-    frame, notes = curve_frame(found, [order], subject, part="held-out", seed=seed)
-    frame["healed"] = frame["step"] > 0  # its weights have learned
-    return found, frame, notes
 
 
 #: What a pruning run and a story add to the head table.

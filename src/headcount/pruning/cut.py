@@ -153,7 +153,7 @@ def _left(site: Site, keeps: Sequence[Keep]) -> tuple[Any, ...]:
 Sizes = dict[str, Any]
 
 
-def cut(model: nn.Module, keeps: list[Keep], sites: tuple[Site, ...]) -> None:
+def cut_heads(model: nn.Module, keeps: list[Keep], sites: tuple[Site, ...]) -> None:
     """Remove heads in place, and note sizes and numbers in the model's config."""
     config = core_of(model).config
     heads = {f"{site.stack}.{site.layer}": list(site.indices) for site in sites}

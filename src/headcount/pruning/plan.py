@@ -7,7 +7,7 @@ allowed is a fixed-sequence test (Maurer, Hothorn & Lehmacher 1995) on held-out 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
@@ -24,9 +24,8 @@ from headcount.importance import (
     check_task,
     read_names,
     score,
-    vocabulary_hash,
 )
-from headcount.models import Subject, check_subject
+from headcount.models import Subject, bare_table, check_subject, fingerprint_of
 from headcount.pruning.curve import (
     Order,
     Unit,
@@ -120,11 +119,11 @@ class Orders:
             drawn = {seed: random_scores(self.subject.heads, seed) for seed in seeds}
             made = [make(scores, name=f"{name} {seed}") for seed, scores in drawn.items()]
         elif how.even:
-            scores = self._scores(name, scope)
-            even = partial(ordered, even_units(units, scores), counts=counts, at_least=how.at_least)
+            units = even_units(units, self._scores(name, scope))
             # Rounds go one after another: the worth of each is its place.
-            made = [even(_by_round(units, scores), name=f"{name} even", scope=scope)]
-            units = even_units(units, scores)
+            rounds = {head: float(place) for place, unit in enumerate(units) for head in unit}
+            make = partial(ordered, units, counts=counts, at_least=how.at_least, scope=scope)
+            made = [make(rounds, name=f"{name} even")]
         elif how.exact:
             made = [make(partial(self._scores, name, scope), name=f"{name} exact")]
         else:
@@ -195,12 +194,6 @@ class Orders:
                 self.run.write_table(HeadTable.of(self.subject.heads, {}, provenance=about))
             self.run.write_frame("curve", frame)
         return sweep, frame, tuple(notes)
-
-
-def _by_round(units: Sequence[Unit], scores: Mapping[Head, float]) -> dict[Head, float]:
-    """The number of the round in which each head goes when all layers lose as many."""
-    rounds = even_units(units, scores)
-    return {head: float(number) for number, unit in enumerate(rounds) for head in unit}
 
 
 def last_step(order: Order, goal: Goal, units: Sequence[Unit], at_least: int) -> int:
@@ -457,14 +450,11 @@ def _journal(
     """The run's journal of a pruning: for the same model, examples and settings only."""
     if run is None:
         return nullcontext()
-    run.check_subject(HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash}))
+    run.check_subject(bare_table(subject))
     about: dict[str, Any] = tasks[-1].describe()
     fingerprint = {
         "what": "headcount prune",
-        "weights": subject.weights_hash,
-        "tokenizer": vocabulary_hash(subject),
-        "dtype": str(subject.dtype).removeprefix("torch."),
-        "device": subject.device.type,
+        **fingerprint_of(subject),
         "data": [task.hash for task in tasks],
         "task": {key: value for key, value in about.items() if key not in ("data", "hash")},
         "by": list(names),

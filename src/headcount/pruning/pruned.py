@@ -14,7 +14,7 @@ import pandas as pd
 
 from headcount import plugins
 from headcount.errors import RunError, UsageError
-from headcount.models import Saved, Subject
+from headcount.models import Saved, Subject, bare_table
 from headcount.pruning.curve import removal_table
 from headcount.pruning.cut import keeps
 from headcount.pruning.goal import (
@@ -40,7 +40,7 @@ from headcount.records import (
     provenance,
     write_bytes,
 )
-from headcount.tasks import LanguageModelling, Task, continued
+from headcount.tasks import LanguageModelling, Task
 
 # --- A whole pruning into a folder --------------------------------------------------------------
 
@@ -139,7 +139,9 @@ def prune_run(
         going = tuple(head for head in subject.heads if head not in left)
         notes += [] if plan is None else plan.notes
         notes += _warned(subject, task, place, export)
-        said = () if small is None or task is None else continuations(subject, small, task)
+        go_on = plugins.part("continuations")
+        asked = go_on is not None and small is not None and task is not None
+        said = go_on(subject, small, task) if asked else ()
         saved: dict[str, Saved] = {}
         known: HeadTable | None = how.get("table")  # whose scores rank heads may know roles too
         before, after = None, None
@@ -193,24 +195,6 @@ def _warned(
     return notes
 
 
-#: Prompts that are continued before and after, words of each, and new tokens.
-_PROMPTS, _WORDS, _TOKENS = 3, 8, 24
-
-
-def continuations(subject: Subject, small: Subject, task: Task) -> tuple[tuple[str, str, str], ...]:
-    """A few texts of an lm task begun and continued, greedily, by the whole model and the other."""
-    if not isinstance(task, LanguageModelling) or subject.tokenizer is None:
-        return ()
-    if not subject.inner.can_generate():
-        return ()
-    found = []
-    for example in task.examples[:_PROMPTS]:
-        prompt = " ".join(example.text.split()[:_WORDS])
-        both = (continued(one, prompt, tokens=_TOKENS, chat=task.chat) for one in (subject, small))
-        found.append((prompt, *both))
-    return tuple(found)  # type: ignore[arg-type]
-
-
 def card_of(
     subject: Subject, small: Subject, going: Sequence[Head], plan: Plan | None
 ) -> list[str]:
@@ -259,7 +243,7 @@ def _run_at(
         for path in [] if place is None else place.leftovers:
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         if run is not None and force:
-            bare = HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash})
+            bare = bare_table(subject)
             try:
                 run.check_subject(bare)
             except RunError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -21,16 +20,17 @@ from headcount.errors import UnsupportedModel, UsageError
 from headcount.models import (
     Site,
     Subject,
+    apart,
     check_not_open,
     core_of,
     eval_mode,
     output_of,
-    probe_inputs,
     quiet,
     quiet_arguments,
+    small_inputs,
     switched,
 )
-from headcount.pruning.cut import cut, keeps
+from headcount.pruning.cut import cut_heads, keeps
 from headcount.records import (
     Head,
     check_head_set,
@@ -125,13 +125,7 @@ def check_removed(subject: Subject, small: Subject, going: Sequence[Head]) -> No
     apart as two ways to attend leave the whole model itself, and three times that is allowed; so
     each attention that was cut is held against the whole one in float32 too, on one input.
     """
-    core = core_of(subject.model)
-    inputs = probe_inputs(core)
-    draw = torch.Generator().manual_seed(0)
-    for name, value in inputs.items():  # zeros in place of sound or pixels would hide much
-        if value.is_floating_point():
-            inputs[name] = torch.randn(value.shape, generator=draw).to(value)
-    inputs |= quiet_arguments(core)
+    inputs = small_inputs(subject) | quiet_arguments(core_of(subject.model))
     _check_kept(subject, small)
     interface = subject.anatomy.sites[0].route == "interface"
     off = dict.fromkeys(going, 0.0)
@@ -142,7 +136,7 @@ def check_removed(subject: Subject, small: Subject, going: Sequence[Head]) -> No
     # How far apart the two may be, of the largest number that comes out.
     room, half = 1e-5, subject.dtype not in (torch.float32, torch.float64)
     if half:
-        noise = _apart(outputs[0], outputs[-1]) if interface else 0.0
+        noise = apart(outputs[0], outputs[-1]) if interface else 0.0
         room = 3 * max(noise, torch.finfo(subject.dtype).eps)
     for eager, switched_off in zip([False, True], outputs, strict=False):
         try:
@@ -155,14 +149,9 @@ def check_removed(subject: Subject, small: Subject, going: Sequence[Head]) -> No
                 f"not run once heads are cut out ({reason}), so none can be removed. Switch them "
                 "off with hc.valve instead."
             ) from error
-        _refuse_apart(subject, "their outputs", _apart(switched_off, removed), room)
+        _refuse_apart(subject, "their outputs", apart(switched_off, removed), room)
     if half:
         _check_attentions(subject, small, going, inputs)
-
-
-def _apart(one: Tensor, other: Tensor) -> float:
-    """The largest difference, of the largest number."""
-    return float((one - other).abs().max() / one.abs().max().clamp_min(1e-30))
 
 
 def _refuse_apart(subject: Subject, what: str, apart: float, room: float) -> None:
@@ -220,7 +209,7 @@ def _check_attentions(
         _run(small, inputs)
     for path, given in whole.gave.items():
         for theirs, ours in zip(given, cut_ones.gave[path], strict=True):
-            _refuse_apart(subject, f"in float32 the outputs of {path}", _apart(theirs, ours), 1e-5)
+            _refuse_apart(subject, f"in float32 the outputs of {path}", apart(theirs, ours), 1e-5)
 
 
 def _with_output(subject: Subject, site: Site) -> str:
@@ -337,7 +326,7 @@ def prune(subject: Subject, heads: Heads, *, refit: Task | None = None) -> Subje
     going = read_heads(heads, subject.heads)
     kept = keeps(subject.anatomy, going)
     model = deepcopy(subject.model)
-    cut(model, kept, subject.anatomy.sites)
+    cut_heads(model, kept, subject.anatomy.sites)
     note = f"{len(going)} of {len(subject.heads)} heads of {subject.name} were removed."
     small = Subject(
         model,
@@ -386,73 +375,3 @@ def _check_subject(subject: object) -> None:
             "ignores: these heads are there and count as any other.",
             stacklevel=3,
         )
-
-
-# --- `model.prune_heads` of transformers 4, which transformers 5 took away ----------------------
-
-ByLayer = Mapping[int, Iterable[int]]
-
-
-def prune_heads(model: Any, heads: ByLayer | Mapping[str, ByLayer]) -> Any:
-    """Remove heads from a transformers model in place, and give it back.
-
-    `heads` is ``{layer: [heads]}``, for an encoder-decoder ``{"enc": {layer: [heads]}}``. Numbers
-    are those that heads were born with, also when some were removed before. `hc.prune` leaves
-    the model as it is and gives a copy.
-
-    >>> from transformers import BertConfig, BertModel
-    >>> config = BertConfig(hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
-    ...                     intermediate_size=16, vocab_size=32)
-    >>> model = prune_heads(BertModel(config), {0: [1, 2], 1: [0]})
-    >>> [layer.attention.self.num_attention_heads for layer in model.encoder.layer]
-    [2, 3]
-    """
-    subject = Subject(model)
-    if not isinstance(heads, Mapping):
-        raise UsageError(
-            f"prune_heads takes layers with their heads, {{0: [1, 2]}}, not {heads!r}; hc.prune "
-            "takes names."
-        )
-    going = list(dict.fromkeys(named_heads(heads, subject.heads)))
-    prune(subject, going)  # a copy is cut and compared first: the model changes only if that holds
-    cut(model, keeps(subject.anatomy, going), subject.anatomy.sites)
-    return model
-
-
-# --- Inputs of a given length and batch for any model -------------------------------------------
-
-
-def trial_inputs(subject: Subject, tokens: int, batch: int) -> dict[str, Any]:
-    """Full rows of random tokens, source and target alike; pictures and sound have their own size.
-
-    >>> from headcount.models.loading import load
-    >>> inputs = trial_inputs(load("translator", device="cpu"), tokens=7, batch=2)
-    >>> {name: tuple(value.shape) for name, value in inputs.items() if name.endswith("ids")}
-    {'input_ids': (2, 7), 'decoder_input_ids': (2, 7)}
-    """
-    if tokens < 1 or batch < 1:
-        raise UsageError(f"{batch} rows of {tokens} tokens cannot be run; both are 1 or more.")
-    most = longest_input(subject)
-    if most is not None and tokens > most:
-        raise UsageError(
-            f"{subject.name} takes {most} tokens at most, and {tokens} were asked for; give "
-            "shorter lengths."
-        )
-    draw = torch.Generator().manual_seed(0)
-    inputs: dict[str, Any] = {}
-    for name, value in probe_inputs(core_of(subject.model)).items():
-        if name.endswith("ids"):  # drawn from those that the probe found to be ordinary
-            places = torch.randint(value.shape[1], (batch, tokens), generator=draw)
-            inputs[name] = value[0, places.to(value.device)]
-        else:
-            inputs[name] = value.expand(batch, *value.shape[1:]).clone()
-    if "use_cache" in inspect.signature(subject.model.forward).parameters:
-        inputs["use_cache"] = False
-    return inputs
-
-
-def longest_input(subject: Subject) -> int | None:
-    """How many tokens the model takes, where its config says so."""
-    config = core_of(subject.model).config
-    limits = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
-    return min((limit for limit in limits if isinstance(limit, int)), default=None)

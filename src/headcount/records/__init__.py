@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         parse_heads,
         stack_names,
     )
-    from headcount.records.journal import Journal, JournaledCounts, check_same
+    from headcount.records.journal import Journal, Ledger, check_same
     from headcount.records.options import (
         Renamed,
         WorkOptions,
@@ -59,12 +59,13 @@ if TYPE_CHECKING:
     from headcount.records.parquet import npz_bytes, parquet_batches, read_npz, unpacked_size
     from headcount.records.provenance import hash_strings, version
     from headcount.records.rendering import (
+        MATTERS,
+        MOST_LETTERS,
         Brief,
         Drawn,
+        column_steps,
         plain_figure,
-        template,
-        token_texts,
-        visible_token,
+        telling_first,
     )
     from headcount.records.run import FRAMES, Run, Stage, writable_run
     from headcount.records.table import HeadTable

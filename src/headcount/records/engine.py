@@ -50,8 +50,6 @@ class Engine(Protocol):
 
     #: Whether workers live in other processes: they need a copy of the model.
     remote: bool
-    #: Of each remote worker; more than one: the model is spread over them.
-    gpus_per_worker: float
 
     def pack(self, thing: Any) -> Callable[[], Any]:
         """What gives a worker a thing, as it is now: itself, or a copy where the worker is."""
@@ -118,20 +116,15 @@ class EngineOptions:
 
 def engine_of(given: Engine | EngineOptions | str | None) -> Engine:
     """An engine as it comes: made, as options, by name, or None for this process."""
-    if isinstance(given, EngineOptions):
-        return given.made()
-    if given is None or given == "local":
-        return LocalEngine()
-    if isinstance(given, str):
-        return EngineOptions(given).made()
-    return given
+    if given is None or isinstance(given, str):
+        given = EngineOptions(given or "local")
+    return given.made() if isinstance(given, EngineOptions) else given
 
 
 class LocalEngine:
     """This process: one piece after another."""
 
     remote = False
-    gpus_per_worker: float = 0
 
     def pack(self, thing: Any) -> Callable[[], Any]:
         """The thing itself."""

@@ -7,16 +7,16 @@ that a killed sweep goes on where it was.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import errno
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from filelock import BaseFileLock, FileLock, Timeout, lock_descriptor
 
 from headcount.errors import RunError, UsageError
@@ -364,66 +364,67 @@ def _flat(tree: Mapping[str, Any], stem: str = "") -> dict[str, str]:
     return leaves
 
 
-# --- What a sweep has done, unit by unit --------------------------------------------------------
+# --- What a piece of work has done, unit by unit ------------------------------------------------
 
 
-class JournaledCounts:
-    """Counts by unit, `[intervention, row, column]`; a unit that is there is not run again.
+class Ledger:
+    """Units of one piece of work, by name: in a journal where there is one, else in memory.
 
-    >>> ledger = JournaledCounts(None, "sweep")
-    >>> ledger.get("batch 0 whole", lambda: np.zeros((1, 2, 2))).shape
-    (1, 2, 2)
-    >>> "batch 0 whole" in ledger
-    True
+    A unit is numbers, text, lists, dictionaries and arrays of these; it is written once, and one
+    that is there is not done again.
+
+    >>> ledger = Ledger(None, "sweep")
+    >>> ledger["batch 0 whole"] = np.zeros((1, 2))
+    >>> "batch 0 whole" in ledger, ledger["batch 0 whole"].tolist(), "batch 1 whole" in ledger
+    (True, [[0.0, 0.0]], False)
     """
 
     def __init__(self, journal: Journal | None, name: str) -> None:
         self._journal = journal
         self._name = name
-        self._here: dict[str, npt.NDArray[np.float64]] = {}
-        self._remarks: dict[str, dict[str, str]] = {}
+        self._done: dict[str, Any] = {} if journal is None else journal.done
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Write down what the units belong to, or refuse to mix them with others."""
-        if self._journal is None:
-            return
-        unit = self._full("settings")
-        if unit not in self._journal.done:
-            self._journal.append(unit, dict(settings))
-        now = json_decode(json_encode(dict(settings)))
-        begun = f"{self._journal.path} has units of '{self._name}'"
-        check_same(self._journal.done[unit], now, begun)
+        if self._journal is not None:
+            self["settings"] = dict(settings)
+            now = json_decode(json_encode(dict(settings)))
+            begun = f"{self._journal.path} has units of '{self._name}'"
+            check_same(self._done[f"{self._name} settings"], now, begun)
 
     def __contains__(self, unit: str) -> bool:
-        if self._journal is None:
-            return unit in self._here
-        return self._full(unit) in self._journal.done
+        return f"{self._name} {unit}" in self._done
 
-    def get(
-        self, unit: str, compute: Callable[[], npt.NDArray[np.float64]]
-    ) -> npt.NDArray[np.float64]:
-        """What a unit counted; computed, and on the disk, before this returns."""
-        if self._journal is None:
-            if unit not in self._here:
-                self._here[unit] = compute()
-            return self._here[unit]
-        if unit not in self:
-            self._journal.append(self._full(unit), compute().tolist())
-        return np.array(self._journal.done[self._full(unit)], dtype=np.float64)
+    def __getitem__(self, unit: str) -> Any:
+        return _unpacked(self._done[f"{self._name} {unit}"])
 
-    def note(self, unit: str, remark: Mapping[str, str]) -> None:
-        """Write down once what else is to be known of a unit."""
+    def __setitem__(self, unit: str, value: Any) -> None:
+        """Keep a unit; it is on the disk, where there is a journal, when this returns."""
+        if unit in self:
+            return
         if self._journal is None:
-            self._remarks[unit] = dict(remark)
-        elif self._full(unit) not in self._journal.done:
-            self._journal.append(self._full(unit), dict(remark))
+            self._done[f"{self._name} {unit}"] = value
+        else:
+            self._journal.append(f"{self._name} {unit}", _packed(value))
 
-    def noted(self, unit: str) -> dict[str, str]:
-        """What was noted under a name; nothing where nothing was."""
-        if self._journal is None:
-            return self._remarks.get(unit, {})
-        found: dict[str, str] = self._journal.done.get(self._full(unit), {})
-        return found
 
-    def _full(self, unit: str) -> str:
-        return f"{self._name} {unit}"
+_ARRAY = "$array"
+
+
+def _packed(value: Any) -> Any:
+    """The value with arrays as JSON can hold them, bit by bit and a third as long as digits."""
+    if isinstance(value, np.ndarray):
+        text = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode("ascii")
+        return {_ARRAY: [value.dtype.str, list(value.shape), text]}
+    if isinstance(value, Mapping):
+        return {key: _packed(one) for key, one in value.items()}
+    return [_packed(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _unpacked(value: Any) -> Any:
+    if isinstance(value, dict) and value.keys() == {_ARRAY}:
+        kind, shape, text = value[_ARRAY]
+        return np.frombuffer(base64.b64decode(text), dtype=np.dtype(kind)).reshape(shape)
+    if isinstance(value, dict):
+        return {key: _unpacked(one) for key, one in value.items()}
+    return [_unpacked(one) for one in value] if isinstance(value, list) else value

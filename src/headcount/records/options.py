@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import signature
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from headcount.errors import CONVENTIONS, UsageError
@@ -147,7 +147,8 @@ def old_keywords(
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         needed = _needed(function)
-        taken = function.__code__.co_varnames[: _arguments(function)]
+        code = function.__code__
+        taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         homes = {
             one.name: (name, kind)
             for name, kind in values.items()
@@ -230,12 +231,5 @@ class _Called:
 def _needed(function: Callable[..., Any]) -> list[str]:
     """What a call must give, but for the object that a method belongs to."""
     every = signature(function).parameters.values()
-    plain = [one.name for one in every if one.kind is one.POSITIONAL_OR_KEYWORD]
-    return [
-        name for name in plain if signature(function).parameters[name].default is Parameter.empty
-    ]
-
-
-def _arguments(function: Callable[..., Any]) -> int:
-    code = function.__code__
-    return int(code.co_argcount + code.co_kwonlyargcount)
+    plain = [one for one in every if one.kind is one.POSITIONAL_OR_KEYWORD]
+    return [one.name for one in plain if one.default is one.empty]

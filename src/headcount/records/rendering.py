@@ -6,14 +6,7 @@ Whatever a model or a text brings (names, tokens) is made printable or escaped; 
 from __future__ import annotations
 
 import io
-import re
-import unicodedata
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cache
-from html import escape
-from itertools import accumulate
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +17,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
+from headcount import plugins
 from headcount.errors import printable
 from headcount.records.columns import NA, STEPS, heat_steps, is_p
 
@@ -31,103 +25,10 @@ if TYPE_CHECKING:
     from headcount.records.table import HeadTable
 
 
-# --- How a token is shown to people -------------------------------------------------------------
-
-_NAMED = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "": "∅"}
-
-
-#: A space as SentencePiece writes it, and bytes that it has no piece for.
-_PIECE_SPACE, _BYTE = "\u2581", re.compile(r"<0x([0-9A-F]{2})>")
-
-
-def token_texts(tokens: Sequence[str]) -> list[str]:
-    """Tokens as text: what byte-level and SentencePiece tokenizers write for letters and spaces.
-
-    The space before a word goes, as long as something follows it. A character that several tokens
-    share stands in each of them with its part. Tokens of other tokenizers stay as they are.
-
-    >>> token_texts(["\u2581Mary", "s", "\u2581"]), token_texts(["\u0120Mary", "s", "\u010a"])
-    (['Mary', 's', ' '], ['Mary', 's', '\\n'])
-    >>> token_texts(["un", "##do", "\u0120x"])  # a letter of Maltese, in no text of bytes
-    ['un', '##do', 'x']
-    >>> token_texts(["\u2581", "<0xF0>", "<0x9F>", "<0x99>", "<0x82>"])
-    [' ', '\U0001f642 1/4', '\U0001f642 2/4', '\U0001f642 3/4', '\U0001f642 4/4']
-    """
-    if any(token.startswith(_PIECE_SPACE) for token in tokens):
-        spaced = [token.replace(_PIECE_SPACE, " ") for token in tokens]
-        bytes_of = [_spelt(token) for token in spaced]
-    elif any(token.startswith(("\u0120", "\u010a")) for token in tokens):
-        alphabet = _byte_alphabet()
-        if not all(sign in alphabet for token in tokens for sign in token):
-            return list(tokens)
-        bytes_of = [bytes(alphabet[sign] for sign in token) for token in tokens]
-    else:
-        return list(tokens)
-    found = _shared_characters(bytes_of)
-    if found is None:
-        return list(tokens)
-    return [text[1:] if text[:1] == " " and text.strip() else text for text in found]
-
-
-def _spelt(token: str) -> bytes:
-    byte = _BYTE.fullmatch(token)
-    return bytes([int(byte[1], 16)]) if byte else token.encode("utf-8", "surrogatepass")
-
-
-@cache
-def _byte_alphabet() -> dict[str, int]:
-    """The letter that byte-level tokenizers write for each byte (Radford et al. 2019)."""
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in plain]
-    return {chr(byte): byte for byte in plain} | {chr(256 + k): b for k, b in enumerate(others)}
-
-
-def _shared_characters(parts: Sequence[bytes]) -> list[str] | None:
-    """Each part as text, with a share where a character goes on in the next; None if it is none."""
-    try:
-        text = b"".join(parts).decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    ends = list(accumulate(map(len, parts)))
-    starts, found, at = [0, *ends[:-1]], [""] * len(parts), 0
-    for character in text:
-        size = len(character.encode("utf-8"))
-        own = [k for k in range(bisect_right(ends, at), len(parts)) if starts[k] < at + size]
-        own = [k for k in own if parts[k]]
-        for turn, k in enumerate(own, 1):
-            found[k] += character if len(own) == 1 else f"{character} {turn}/{len(own)}"
-        at += size
-    return found
-
-
-def visible_token(token: str) -> str:
-    """A token with its white space, control and direction characters made visible.
-
-    >>> visible_token("a b"), visible_token(""), visible_token("x\\u202ey")
-    ('a␣b', '∅', 'x⟨202e⟩y')
-    """
-    if not token:
-        return _NAMED[""]
-    return "".join(_visible(character) for character in token)
-
-
-def _visible(character: str) -> str:
-    if character in _NAMED:
-        return _NAMED[character]
-    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"):
-        return f"⟨{ord(character):04x}⟩"
-    return character
-
-
 # --- What an object shows in a notebook ---------------------------------------------------------
 
-#: Rows, columns and letters of a cell that are seen before "more" is opened.
-_FEW_ROWS, _FEW_COLUMNS, _FEW_LETTERS = 10, 8, 50
-#: The most rows that "more" opens, and the most letters that an object prints.
-_MOST_ROWS, _MOST_LETTERS = 2_000, 1_900
-
-#: Names of rows; of each column its title, its tooltip, and cells: text, shade, tooltip.
-Grid = tuple[list[str], dict[str, tuple[str, str, list[tuple[str, int, str]]]]]
+#: The most letters that an object prints.
+MOST_LETTERS = 1_900
 
 
 class Brief:
@@ -148,10 +49,11 @@ class Brief:
 
     def __repr__(self) -> str:
         text = self.in_brief()[0]
-        return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]} ..."
+        return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]} ..."
 
-    def _repr_html_(self) -> str:
-        return brief_html(*self.in_brief())
+    def _repr_html_(self) -> str | None:
+        html = plugins.part("notebook")
+        return None if html is None else str(html(*self.in_brief()))
 
 
 class Drawn:
@@ -164,62 +66,6 @@ class Drawn:
         return printable(caught.get().rstrip("\n"), keep="\n")
 
     __repr__ = __str__
-
-
-def brief_html(text: str, rows: HeadTable | pd.DataFrame | None) -> str:
-    """The first line of a text and the rows below it; the meaning of a column is a tooltip."""
-    if rows is None:
-        return f'<pre style="white-space:pre-wrap">{escape(text[:_MOST_LETTERS])}</pre>'
-    labels, columns = _frame_grid(rows) if isinstance(rows, pd.DataFrame) else _table_grid(rows)
-    few = _first_rows(rows, len(labels))
-    names = [name for name, (*_, cells) in columns.items() if any(one[0] != NA for one in cells)]
-    hidden = len(few) < len(labels) or len(columns) > _FEW_COLUMNS
-    hidden |= any(len(c[2][row][0]) > _FEW_LETTERS for c in columns.values() for row in few)
-    names = names[:_FEW_COLUMNS] if hidden else list(columns)
-    sizes = [sum(min(len(columns[n][2][r][0]), _FEW_LETTERS) for n in names) for r in few]
-    few = few[: max(1, int((np.cumsum(sizes) < _MOST_LETTERS * 2 // 3).sum()))]
-    return template(__file__, "brief.html").render(
-        caption=text.partition("\n")[0][:300],
-        labels=labels,
-        columns=columns,
-        names=names,
-        few=few,
-        letters=_FEW_LETTERS,
-        more=range(min(len(labels), _MOST_ROWS)) if hidden else None,
-        shades=[(step, f"{step * 0.05:.2f}") for step in range(1, STEPS + 1)],
-    )
-
-
-@cache
-def template(beside: str, name: str) -> Any:
-    """The template of this name beside a module, for HTML: whatever is put in is escaped."""
-    from jinja2 import Environment
-
-    text = Path(beside).with_name(name).read_text(encoding="utf8")
-    return Environment(autoescape=True).from_string(text.replace("\n", ""))
-
-
-def _table_grid(table: HeadTable) -> Grid:
-    """Heads, and each column's tooltip with its cells: text, shade, tooltip."""
-    columns = {}
-    for name in telling_first(table):
-        column, why = table.column(name), table.notes.get(name, "")
-        parts = [column.name, column.meaning, column.unit, column.paper, why]
-        texts = [column.show(value) for value in table.frame[name]]
-        cells = [
-            (text, step, (why or "not measured") if text == NA else "")
-            for text, step in zip(texts, _steps(table, name), strict=True)
-        ]
-        columns[name] = (column.title, " · ".join(filter(None, parts)), cells)
-    return [str(head) for head in table.heads], columns
-
-
-def _frame_grid(frame: pd.DataFrame) -> Grid:
-    labels = [
-        ".".join(map(str, row)) if isinstance(row, tuple) else str(row) for row in frame.index
-    ]
-    texts = {str(name): [plain_figure(value) or NA for value in frame[name]] for name in frame}
-    return labels, {n: (n, "", [(text, 0, "") for text in each]) for n, each in texts.items()}
 
 
 def plain_figure(value: Any) -> str:
@@ -235,18 +81,6 @@ def plain_figure(value: Any) -> str:
     if isinstance(value, float) and not value.is_integer():
         return f"{value:.3f}" if 0.001 <= abs(value) < 1000 else f"{value:.2g}"
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _first_rows(rows: HeadTable | pd.DataFrame, n: int) -> list[int]:
-    """The rows seen first: heads with a role, or those that matter most; else the first."""
-    if isinstance(rows, pd.DataFrame) or n <= _FEW_ROWS:
-        return list(range(min(n, _FEW_ROWS)))
-    by = [name for name in telling_first(rows) if rows.column(name).group == _MATTERS][:1]
-    heads = rows.heads
-    wanted = [heads.index(head) for name in by for head in rows.rank(name)]
-    if "role" in rows.names:
-        wanted = np.flatnonzero(rows.frame["role"].notna()).tolist()
-    return (wanted or list(range(n)))[:_FEW_ROWS]
 
 
 # --- The head table in a terminal ---------------------------------------------------------------
@@ -362,7 +196,7 @@ class TableText(Drawn):
     def _styles(self, name: str) -> list[Style | None]:
         """A background for strong values; weak ones stay as the terminal has them."""
         styles = []
-        for step in _steps(self.table, name) if self.heat else [0] * len(self.table):
+        for step in column_steps(self.table, name) if self.heat else [0] * len(self.table):
             shades = _MORE_STYLES if step > 0 else _LESS_STYLES
             styles.append(shades[abs(step) * len(shades) // (STEPS + 1)])
         return styles
@@ -386,7 +220,7 @@ class TableText(Drawn):
 
 
 #: The group of the columns that say how much a head matters.
-_MATTERS = "How much it matters"
+MATTERS = "How much it matters"
 
 
 def telling_first(table: HeadTable) -> list[str]:
@@ -402,12 +236,12 @@ def telling_first(table: HeadTable) -> list[str]:
     def rank(name: str) -> int:
         if name == "role":
             return 0
-        return 1 if table.column(name).group == _MATTERS and not is_p(name) else 2
+        return 1 if table.column(name).group == MATTERS and not is_p(name) else 2
 
     return sorted(table.names, key=rank)
 
 
-def _steps(table: HeadTable, name: str) -> list[int]:
+def column_steps(table: HeadTable, name: str) -> list[int]:
     """How strongly each cell of a column is shaded; words are not."""
     values = table.frame[name]
     if not pd.api.types.is_numeric_dtype(values.dtype):

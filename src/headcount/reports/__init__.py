@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.reports.options import PageOptions, StoryOptions
+    from headcount.reports.options import Fineness, PageOptions, StoryOptions
     from headcount.reports.page import Report, missing_part, page_data, page_html, style
     from headcount.reports.parts.argument import less_likely
     from headcount.reports.parts.curve import could_go, curve_part, places_gone, run_tolerance
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from headcount.reports.parts.numbers import (
         HELD_OUT,
         Source,
+        deflated,
         figure,
         figures,
         first_known,
         held_out,
         metric_title,
-        pack_map,
         printed,
         read_source,
         row_head,

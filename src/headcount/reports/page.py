@@ -327,8 +327,6 @@ def report(
     return Report(place, run_or_table.path if isinstance(run_or_table, Run) else Path(run_or_table))
 
 
-# --- Where the numbers come from, and what was not measured ---------------------------------------
-
 # --- Where the numbers come from ----------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from headcount import importance, plugins, tasks
-from headcount.models import Subject
+from headcount.models import Subject, bare_table
 from headcount.pruning import can_go, read_tolerance, removed_counts
 from headcount.records import Engine, Head, HeadTable, Journal, Run
 from headcount.surveys import PassOptions, ReadingOptions, RoleOptions, ShardWork, run_pass, survey
@@ -131,8 +131,7 @@ class StoryContext:
 
     def begin(self) -> None:
         """Refuse a run of another model before the long work."""
-        weights = {"weights": self.subject.weights_hash}
-        self.run.check_subject(HeadTable.of(self.heads, {}, provenance=weights))
+        self.run.check_subject(bare_table(self.subject))
 
     @contextmanager
     def journal(self, name: str, what: str, settings: Mapping[str, Any]) -> Iterator[Journal]:
@@ -238,7 +237,8 @@ def survey_stage(context: StoryContext) -> StoryStage:
 
     A randomly initialised twin is measured too, and decides.
     """
-    control = "random-init"  # what a model that has learned nothing reaches is no role
+    # What a model that has learned nothing reaches is no role, where a room makes such models.
+    control = None if plugins.part("control") is None else "random-init"
 
     def work() -> list[str]:
         table = context.keep_survey(

@@ -33,9 +33,9 @@ from headcount.reports.options import PageOptions, StoryOptions
 from headcount.reports.page import Report, check_page, report
 from headcount.reports.parts.numbers import read_source
 from headcount.reports.stages import StoryContext, StoryStage, stages_of
-from headcount.surveys import read_corpora, sample_for
-from headcount.tasks import Task, natural_task, own_output
-from headcount.text import Corpus, read_corpus
+from headcount.surveys import Corpora, read_corpora, sample_for, translated
+from headcount.tasks import Task, natural_task
+from headcount.text import Corpus
 
 State = Literal["running", "done", "kept", "left out"]
 
@@ -58,6 +58,7 @@ class StageStatus:
 # --- `hc.story` ---------------------------------------------------------------------------------
 
 
+_UNPAIRED = "its texts have no translations; give pairs, or --task translation:FILE"
 #: A limit is of every stage, also of those that would take fewer by themselves.
 _EVERY_STAGE = " Every stage takes {limit:,} examples; without --limit, as many as stay quick."
 
@@ -123,21 +124,26 @@ def story(
         subject = _loaded(model, loading)
         if replace:
             kept.clear()
-        own_text = bool(corpora)
+        own_text, why = corpora is not None, ""
         corpora = corpora or _sample(subject, limit=limit, seed=seed)
-        corpora, why = _translated(subject, corpora, asked.examples)
+        texts: Any = corpora.text
+        if "cross" in subject.anatomy.stacks and not texts.paired:  # then it reads its own output
+            corpora = translated(subject, corpora, asked.examples)
+            texts, why = corpora.text, _UNPAIRED
         if task is not None:
             task.check(subject)
             why = ""
         elif not why:
-            task, why = _natural_task(subject, corpora["texts"])
+            task, why = _natural_task(subject, texts)
         if task is None and (asked.gates or asked.heal or asked.refit):
             what = "Gates have" if asked.gates else "Healing has" if asked.heal else "A refit has"
             raise UsageError(f"{what} nothing to learn from: {why}.")
         context = StoryContext(
             kept,
             subject,
-            **corpora,
+            texts,
+            corpora.treebank,
+            corpora.coref,
             own_text=own_text,
             task=task,
             why_no_task=why,
@@ -195,36 +201,22 @@ def _loaded(model: Subject | str | Path | None, loading: Mapping[str, Any]) -> S
 
 def _read_texts(
     text: Any, treebank: Any, coref: Any, limit: int | None, seed: int | None
-) -> dict[str, Corpus]:
-    """The user's texts, read before a model is loaded for them; empty where the sample is meant."""
+) -> Corpora | None:
+    """The user's texts, read before a model is loaded for them; None where the sample is meant."""
     given = [None if isinstance(one, str) and one == "sample" else one for one in (text, treebank)]
     if all(one is None for one in (*given, coref)):
-        return {}
+        return None
     with working("Reading the corpus"):
-        found: Any = read_corpora(given[0], treebank=given[1], coref=coref, limit=limit, seed=seed)
-    return {"texts": found.text, "treebank": found.treebank, "coref": found.coref}
+        return read_corpora(given[0], treebank=given[1], coref=coref, limit=limit, seed=seed)
 
 
-def _sample(subject: Subject, **drawn: Any) -> dict[str, Corpus]:
+def _sample(subject: Subject, **drawn: Any) -> Corpora:
     """The bundled sample as this model reads it."""
     trees = sample_for(subject, "sample", "treebank", **drawn)
     # What a room reads is left out where it is not there.
     known = "coref" in plugins.names_of("formats")
     coref = sample_for(subject, "sample", "coref", **drawn) if known else None
-    return {"texts": trees, "treebank": trees, "coref": coref}
-
-
-def _translated(
-    subject: Subject, corpora: dict[str, Corpus], batch_size: int
-) -> tuple[dict[str, Corpus], str]:
-    """For a translator whose texts have no translations, its own, and why there is no task then."""
-    texts = corpora["texts"]
-    if "cross" not in subject.anatomy.stacks or texts.paired:
-        return corpora, ""
-    pairs = read_corpus(own_output(subject, texts, batch_size=batch_size))
-    pairs.name = f"{texts.name} in its own words"
-    same = {name: pairs if corpus is texts else corpus for name, corpus in corpora.items()}
-    return same, "its texts have no translations; give pairs, or --task translation:FILE"
+    return Corpora(trees, trees, coref)
 
 
 def _natural_task(subject: Subject, texts: Corpus) -> tuple[Task | None, str]:

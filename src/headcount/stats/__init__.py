@@ -17,24 +17,16 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.stats.agreement import (
-        Agreement,
-        Kind,
-        correlate_weighted,
-        rank_agreement,
-        why_none,
-    )
     from headcount.stats.bootstrap import (
         bootstrap_difference,
         bootstrap_interval,
-        jackknife_interval,
         mean_interval,
-        median_interval,
         quantiles,
         ratio_interval,
         wilson_interval,
     )
     from headcount.stats.corrections import (
+        Alternative,
         Correction,
         adjust,
         benjamini_hochberg,
@@ -46,7 +38,6 @@ if TYPE_CHECKING:
         paired_share_interval,
         ratio_test,
         sign_flip,
-        sign_flip_counts,
         sign_flip_scores,
     )
     from headcount.stats.sample import (
@@ -59,8 +50,11 @@ if TYPE_CHECKING:
         Statistic,
         bleu,
         ratio,
+        read_choice,
         read_count,
+        read_finite,
         read_seed,
+        read_sentences,
         read_share,
         resample_weights,
     )

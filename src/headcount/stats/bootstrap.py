@@ -11,13 +11,11 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import bdtr, ndtri, stdtrit
+from scipy.special import ndtri, stdtrit
 
 from headcount.errors import StatsError
 from headcount.stats import sample as sampling
 from headcount.stats.corrections import (
-    ALTERNATIVES,
-    Alternative,
     Correction,
     adjust,
     check_resolution,
@@ -70,7 +68,6 @@ def bootstrap_difference(
     redrawn: sampling.Redrawn | None = None,
     draws: int = sampling.DRAWS,
     confidence: float = 0.95,
-    alternative: Alternative = "two-sided",
     correction: Correction = "holm",
     level: float = 0.05,
     seed: int = 0,
@@ -93,18 +90,16 @@ def bootstrap_difference(
         sampling.check_statistic(statistic, system)
     draws, seed = sampling.read_count(draws, "draws"), sampling.read_seed(seed)
     tail = (1 - sampling.read_share(confidence, "confidence")) / 2
-    sampling.read_choice(alternative, "alternative", ALTERNATIVES)
     contrast = sampling.Contrast(
         *(sampling.Sample(_flat(one), statistic, redrawn) for one in (ours, theirs))
     )
     value = contrast.value()
     tests = int(np.count_nonzero(~np.isnan(value) & (contrast.seen() >= 2)))
     check_resolution(
-        tests=max(tests, 1), draws=draws, sentences=len(ours), level=level, method=correction,
-        alternative=alternative,
-    )  # fmt: skip
+        tests=max(tests, 1), draws=draws, sentences=len(ours), level=level, method=correction
+    )
     found = [
-        np.stack([*_ends(part, drawn, tail), _p_values(part, drawn, alternative)])
+        np.stack([*_ends(part, drawn, tail), _p_values(part, drawn)])
         for part, drawn in _resamples(contrast, draws, seed)
     ]
     low, high, p = np.concatenate(found, axis=1)
@@ -137,14 +132,12 @@ def _ends(
     return np.where(np.isnan(value) | (scored.seen() < 2), np.nan, ends)
 
 
-def _p_values(
-    contrast: sampling.Contrast, drawn: sampling.Floats, alternative: Alternative
-) -> sampling.Floats:
+def _p_values(contrast: sampling.Contrast, drawn: sampling.Floats) -> sampling.Floats:
     """The share of draws as far from the difference as it is from 0; undefined draws count."""
     value = contrast.value()
-    far = count_as_far(drawn - value, value, contrast.tolerance(), alternative)
+    far = count_as_far(drawn - value, value, contrast.tolerance(), "two-sided")
     p = (far + 1) / (len(drawn) + 1)
-    p = np.maximum(p, floor(contrast.sentences, alternative))
+    p = np.maximum(p, floor(contrast.sentences, "two-sided"))
     return np.where(np.isnan(value) | (contrast.seen() < 2), np.nan, p)
 
 
@@ -165,34 +158,6 @@ def _shaped(shape: tuple[int, ...], *arrays: sampling.Floats) -> list[sampling.F
     """The head axes as they came; plain numbers where there were none."""
     return [array.reshape(shape)[()] for array in arrays]
 
-
-# --- The jackknife over groups of sentences -----------------------------------------------------
-
-
-def jackknife_interval(
-    value: npt.ArrayLike, without: npt.ArrayLike, confidence: float = 0.95
-) -> sampling.Interval:
-    """A figure of all sentences, and its interval from the figures without each group.
-
-    `without` is `[group, ...]`. Delete-a-group jackknife (Tukey 1958; Kott 2001) with Student's
-    t. A difference between two models that read the same sentences is such a figure, so what
-    sentences do to both cancels.
-
-    >>> sample = np.array([3.0, 5.0, 4.0, 6.0])
-    >>> left = [np.delete(sample, place).mean() for place in range(4)]
-    >>> [round(float(number), 3) for number in jackknife_interval(sample.mean(), left)]
-    [4.5, 2.446, 6.554]
-    """
-    figure, left = np.asarray(value, np.float64), np.asarray(without, np.float64)
-    groups = len(left)
-    if groups < 2:
-        raise StatsError(f"There is {groups} group of sentences; a jackknife needs two or more.")
-    spread = ((left - left.mean(0)) ** 2).sum(0) * (groups - 1) / groups
-    half = np.sqrt(spread) * stdtrit(groups - 1, 0.5 + confidence / 2)
-    return sampling.Interval(figure, figure - half, figure + half)
-
-
-# --- Intervals of single numbers ------------------------------------------------------------------
 
 # --- Intervals in closed form -------------------------------------------------------------------
 
@@ -303,25 +268,3 @@ def _student(
     width = np.where(rows >= 2, stdtrit(freedom, half_tail) * error, np.nan)
     low, high = bounds if bounds is not None else (-np.inf, np.inf)
     return Interval(value[()], np.clip(value - width, low, high), np.clip(value + width, low, high))
-
-
-# --- The median with an interval that no shape of the distribution can upset --------------------
-
-
-def median_interval(values: npt.ArrayLike, confidence: float = 0.95) -> Interval:
-    """The median of values ``[value]``; the ends are two of the values themselves.
-
-    Conover 1999, section 3.2: as many values lie below the median as heads fall in coin tosses.
-    NaN ends where even the outermost values are too near, below 6 values at 95%.
-
-    >>> [float(number) for number in median_interval([3, 1, 2, 5, 4, 6, 20])]
-    [4.0, 1.0, 20.0]
-    """
-    ordered = np.sort(read_finite(values, "values").ravel())
-    count = len(ordered)
-    tail = (1 - read_share(confidence, "confidence")) / 2
-    cut = int(np.sum(bdtr(np.arange(count), count, 0.5) <= tail)) if count else 0
-    middle = np.asarray(np.median(ordered) if count else np.nan)[()]
-    if not cut:
-        return Interval(middle, np.asarray(np.nan)[()], np.asarray(np.nan)[()])
-    return Interval(middle, ordered[cut - 1], ordered[count - cut])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         run_pass,
     )
     from headcount.surveys.shards import ShardWork, run_shards
-    from headcount.surveys.surface import Confidence
+    from headcount.surveys.surface import ENTROPY, Confidence
     from headcount.surveys.surveying import (
         COLUMNS,
         Corpora,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         stacks_of,
         survey,
         tally_columns,
+        translated,
     )
     from headcount.surveys.tally import (
         BatchCache,
@@ -34,29 +35,24 @@ if TYPE_CHECKING:
         SumsTally,
         Tally,
         TallyPlan,
+        add_macro,
         add_micro,
         micro_sums,
         over_rows,
+        read_columns,
         read_micro,
         readings_of,
         tabulate,
     )
     from headcount.surveys.trial import (
+        Counted,
         Finding,
         Findings,
-        Layout,
         Measure,
-        Stream,
         TrialCounts,
         TrialPlan,
         TrialTexts,
         interval_of,
-        measure_of,
-        predicts_tokens,
-        run_metrics,
-        stream_of,
-        token_logits,
-        wrapping_of,
     )
 
 #: What it adds; see `headcount.plugins`.

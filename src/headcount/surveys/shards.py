@@ -24,7 +24,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from headcount.errors import RunError, UsageError
-from headcount.models import Site, SiteGroup, Subject, carried
+from headcount.models import Site, SiteGroup, Subject, fingerprint_of
 from headcount.records import (
     Answer,
     Engine,
@@ -34,7 +34,6 @@ from headcount.records import (
     Piece,
     Worker,
     engine_of,
-    hash_strings,
     json_decode,
     json_encode,
     reason,
@@ -110,19 +109,19 @@ def run_shards(
     engine, fresh = engine_of(work.engine), deepcopy(tuple(tallies))
     opened: AbstractContextManager[_Kept | None] = nullcontext()
     if work.folder is not None:
-        fingerprint = _fingerprint(subject, source, fresh, {**settings, "most": most})
-        opened = _Kept(work.folder, fingerprint, classes_kept(fresh))
+        about = _fingerprint(subject, source, fresh, {**settings, "most": most})
+        opened = _Kept(work.folder, about, classes_kept(fresh))
     with opened as kept, working(title, len(source)) as shown:
         if work.folder is None and not engine.remote:
             most = most or ITEMS_AT_ONCE
         merged = _Merged(source, tallies, fresh, report, kept, shown.to, engine.remote, most)
         make = partial(
             _worker,
-            carried(subject, engine),
+            engine.pack(subject),
             fresh,
             run,
             (source.name, source.paired, source.annotated),
-            _silent if engine.remote else merged.show,
+            (lambda done: None) if engine.remote else merged.show,
             engine.remote,
         )
         for answer in engine.run(make, merged.left()):
@@ -154,10 +153,6 @@ def _worker(
         return state_bytes(state, classes_kept(fresh)) if remote else state
 
     yield work
-
-
-def _silent(done: int) -> None:
-    """A worker elsewhere shows nothing."""
 
 
 # --- Shards come back, in any order ---------------------------------------------------------------
@@ -295,14 +290,9 @@ def _fingerprint(
     subject: Subject, source: Corpus, fresh: Sequence[Tally], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What must be the same for shards to be of one survey; the size of batches need not."""
-    tokenizer = subject.tokenizer
-    words = {} if tokenizer is None else tokenizer.get_vocab()
     return {
         "what": "headcount survey",
-        "weights": subject.weights_hash,
-        "tokenizer": hash_strings(f"{words[token]} {token}" for token in sorted(words)),
-        "dtype": str(subject.dtype).removeprefix("torch."),
-        "device": subject.device.type,
+        **fingerprint_of(subject),
         "data": source.hash,
         "shards": f"{SHARD_ITEMS} items or {SHARD_CHARACTERS} characters",
         "settings": dict(settings),

@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from headcount import plugins, tasks
 from headcount.errors import InputError, UsageError, check_convention
-from headcount.models import Subject, check_subject
+from headcount.models import Subject, bare_table, check_subject
 from headcount.records import (
     STACKS,
     Column,
@@ -39,15 +39,12 @@ from headcount.surveys.passes import (
     Pass,
     PassOptions,
     SurveyPlan,
-    add_control,
-    check_control,
     chosen_trials,
     texts_and_pairs,
-    twin_tables,
 )
 from headcount.surveys.roles.role import TRIALS, Role, all_roles, judged, verdict_frame, with_roles
 from headcount.surveys.shards import ShardWork
-from headcount.surveys.surface import Confidence, Entropy, Neighbours, SeparatorRow, Specials
+from headcount.surveys.surface import Confidence, Entropy, Neighbours, Specials
 from headcount.surveys.tally import Tally, TallyPlan
 from headcount.surveys.trial import Trial, TrialTexts
 from headcount.text import (
@@ -98,8 +95,8 @@ def read_corpora(
     if parser is not None:
         if treebank is not None:
             raise UsageError(
-                "Both a treebank and a parser were given; a parser makes a treebank of the text, "
-                "so leave one of them out."
+                "Both a treebank (--treebank) and a parser were given; a parser makes a treebank "
+                "of the text, so leave one of them out."
             )
         if corpus is None or is_ready(corpus):
             raise UsageError("A parser was given and no text to parse; give one (--text).")
@@ -330,10 +327,14 @@ def _asked_plans(options: SurveyOptions, kind: str) -> list[TallyPlan]:
     if kind != "text":
         return _tally_plans(kind)
     asked = {*options.reads, *(options.columns or ())} - {column.name for column in COLUMNS}
-    if not asked:  # nothing of a room is loaded
+    if not asked and not options.reads:  # nothing of a room is loaded
         return []
     asked -= {column.name for tally in options.tallies for column in columns_of(tally)}
-    return [plan for plan in _tally_plans(kind) if any(one.name in asked for one in plan.columns)]
+    return [
+        plan
+        for plan in _tally_plans(kind)
+        if plan.read_by in options.reads or any(one.name in asked for one in plan.columns)
+    ]
 
 
 def columns_of(tally: Tally) -> tuple[Column, ...]:
@@ -346,8 +347,7 @@ def _text_pass(subject: Subject, corpora: Corpora, options: SurveyOptions) -> Pa
     """The columns of every survey, those of the caller's tallies, and how rare tokens fare."""
     if options.reads and corpora.text_is_annotated:
         options = options.for_annotated(subject, corpora.text)
-    more = [SeparatorRow(), *_of_rooms(subject, corpora.text, options, "text")]
-    more = more if "separator" in options.reads else more[1:]
+    more = _of_rooms(subject, corpora.text, options, "text")
     given = {column.name for tally in (*options.tallies, *more) for column in columns_of(tally)}
     given |= {one.name for plan in _asked_plans(options, "text") for one in plan.columns}
     columns = options.columns
@@ -488,7 +488,8 @@ def survey(
         return found
     judging = as_value(RoleOptions, roles, "roles")
     reading = as_value(ReadingOptions, reading, "reading").limited(limit)
-    check_control(judging.control, judging.seeds)
+    if judging.control is not None:
+        plugins.get("parts", "control").check_control(judging.control, judging.seeds)
     asked = _Asked(subject, reading, judging, columns, _tallies(tallies, reading.convention))
     corpora = asked.read(corpus, treebank, coref)
     where = engine_of(engine)
@@ -585,7 +586,7 @@ class _Asked:
         corpora = read_corpora(corpus, **texts, **drawn)
         lacking = reading.own_output is None and self._lacks_translations(corpora, corpus)
         if reading.own_output or lacking:
-            return _translated(subject, corpora, reading.examples)
+            return translated(subject, corpora, reading.examples)
         return corpora
 
     def _lacks_translations(self, corpora: Corpora, given: Any) -> bool:
@@ -608,9 +609,10 @@ class _Asked:
         if not self.roles:
             return table
         judging, twins = self.judging, list[HeadTable]()
-        if judging.control:
-            twins = twin_tables(self.subject, unused, judging.control, judging.seeds, work)
-        add_control(table, twins)
+        if judging.control is not None:
+            room, seeds = plugins.get("parts", "control"), judging.seeds
+            twins = room.twin_tables(self.subject, unused, judging.control, seeds, work)
+            room.add_control(table, twins)
         verdicts = judged(table, self.roles, twins)
         _note_few_arcs(table, self.roles, corpora.treebank)
         shown = (one for one in verdicts if one.head.stack in self.inputs.stacks)
@@ -661,7 +663,7 @@ def sample_for(
     )
 
 
-def _translated(subject: Subject, corpora: Corpora, batch_size: int) -> Corpora:
+def translated(subject: Subject, corpora: Corpora, batch_size: int) -> Corpora:
     """Each source with the model's own translation, in the text and in a treebank in its place."""
     sources = corpora.text
     if not isinstance(sources, Corpus):
@@ -679,8 +681,7 @@ def _translated(subject: Subject, corpora: Corpora, batch_size: int) -> Corpora:
 
 def _check_run(run: Run, subject: Subject, stacks: Collection[str] | None) -> None:
     """Refuse, before the work, a run of another model or one that would lose what it knows."""
-    about = {"weights": subject.weights_hash}
-    run.check_subject(HeadTable.of(subject.heads, {}, provenance=about))
+    run.check_subject(bare_table(subject))
     others = [stack for stack in subject.anatomy.stacks if stacks and stack not in stacks]
     if others and run.has_table and "survey" in run.stages:
         raise UsageError(

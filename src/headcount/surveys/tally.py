@@ -193,6 +193,8 @@ class TallyPlan:
     corpus: str = "text"
     #: Of text: a survey has it where one of these columns is asked for, or read by a role.
     columns: tuple[Column, ...] = ()
+    #: Of text: a survey has it also where a role reads this.
+    read_by: str = ""
     #: By its name in `tallies`, given the convention and what stands after a colon.
     named: Callable[[str, str], Tally] | None = None
 

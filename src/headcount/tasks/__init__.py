@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from headcount.tasks.comparison import (
         Comparison,
         Metric,
+        called,
         choose_metric,
         compare_outcomes,
-        read_metric,
+        function_name,
+        more_is_better,
     )
     from headcount.tasks.comparison import compare_outcomes as compare
-    from headcount.tasks.custom_tasks import Custom, custom
     from headcount.tasks.examples import (
         TEXT,
         Column,
@@ -30,13 +31,12 @@ if TYPE_CHECKING:
         must_be_text,
         parts_of,
         read_examples,
+        read_texts,
     )
     from headcount.tasks.language import (
         LanguageModelling,
-        MaskedLanguageModelling,
-        continued,
+        check_long,
         lm,
-        mlm,
         natural_task,
     )
     from headcount.tasks.task import (
@@ -44,15 +44,19 @@ if TYPE_CHECKING:
         IGNORED,
         LOSS,
         MEAN_LOSS,
+        Custom,
         Marks,
         Outcome,
         Sheet,
         Task,
+        TokenTask,
+        custom,
         forward,
         label_counts,
         labels_of,
         logits_of,
         refuse,
+        row_marks,
     )
     from headcount.tasks.translations import Translation, own_output, translation
 
@@ -72,7 +76,6 @@ __all__ = [
     "compare",
     "custom",
     "lm",
-    "mlm",
     "translation",
 ]
 

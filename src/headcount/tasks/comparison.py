@@ -76,10 +76,6 @@ class Metric:
         return self.drawn(statistics, weights)
 
 
-#: Draws of a bootstrap of a metric of the caller's own.
-_OWN_DRAWS = 1000
-
-
 def _of_own(metric: Any, name: str, usual: Any) -> Any:
     """What a metric of the caller's own says of itself, or the object whose method it is."""
     owner = getattr(getattr(metric, "func", metric), "__self__", None)  # a partial's, a method's
@@ -130,35 +126,6 @@ def called(metric: Any, predictions: Any, references: Any) -> float:
             f"The metric {function_name(metric)} gave a {type(found).__name__}; it must give a "
             "number."
         ) from None
-
-
-def own_metric_of(metric: Any) -> Metric:
-    """A function of predictions and references, `[example]` each, as a metric."""
-
-    def drawn(statistics: stats.Floats, weights: stats.Floats) -> stats.Floats:
-        rows = np.arange(len(statistics))
-        found = []
-        for counts in weights:
-            some = statistics[np.repeat(rows, counts.astype(int))]
-            found.append(called(metric, some[:, 0], some[:, 1]))
-        return np.array(found)
-
-    return Metric(
-        function_name(metric),
-        ("prediction", "reference"),
-        None,
-        higher_is_better=more_is_better(metric),
-        each=lambda rows: (rows[:, 0] == rows[:, 1]).astype(np.float64),
-        drawn=drawn,
-        most_draws=_OWN_DRAWS,
-    )
-
-
-def read_metric(kind: str, metric: Any, known: Mapping[str, Metric]) -> Metric:
-    """A kind's metric by name, or one of the caller's own."""
-    if isinstance(metric, str):
-        return choose_metric(kind, metric, known)
-    return own_metric_of(metric)
 
 
 M = TypeVar("M")

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         ReadOptions,
         read_corpus,
         read_sample,
-        side_by_side,
     )
     from headcount.text.encoding import BatchSize, Encoded, Long, encode
     from headcount.text.lines import (
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
         Span,
         Word,
         check_tree,
-        checked_clusters,
         divided,
         inside,
         joined,
@@ -53,9 +51,9 @@ if TYPE_CHECKING:
         split_words,
         texts_of,
     )
-    from headcount.text.spans import EncodeReport, special_ids
+    from headcount.text.spans import EncodeReport, Place, TokenRow, special_ids, unplaced
     from headcount.text.tables import Records, column_name, is_number, read_rows
-    from headcount.text.tokenize import Intake, RowTokenizer, chat_turns, intake_of, shift_of
-    from headcount.text.words import Rows, Words, word_maps
+    from headcount.text.tokenize import Intake, RowTokenizer, intake_of, shift_of
+    from headcount.text.words import Rows, Words
 
-open_door(__name__)
+open_door(__name__, "text")

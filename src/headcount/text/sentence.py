@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from headcount.errors import Fault
 
@@ -212,37 +212,6 @@ def _circling(heads: Sequence[int | None]) -> int:
 Clusters = tuple[tuple[Span, ...], ...]
 
 
-def checked_clusters(
-    clusters: Iterable[Iterable[Any]],
-    words: int,
-    where: str,
-    skipped: Counter[str],
-    strict: bool = False,
-) -> Clusters:
-    """The clusters in the order of their first mentions, without mentions that cannot be.
-
-    A mention outside the text is skipped and counted, and so is one that stands in two clusters,
-    after the first, or twice in one. Mentions may nest, and cross.
-
-    >>> checked_clusters([[[3, 4], [0, 1]], [[0, 1], [2, 2], [7, 9]]], 5, "Text 1", Counter())
-    ((Span(first=0, last=1), Span(first=3, last=4)), (Span(first=2, last=2),))
-    """
-    seen: dict[Span, int] = {}
-    for number, cluster in enumerate(clusters):
-        for mention in cluster:
-            fault = _fault(mention, number, words, seen, where)
-            if fault is None:
-                seen[Span(*mention)] = number
-            elif strict:
-                raise fault
-            else:
-                skipped[fault.reason] += 1
-    found: dict[int, list[Span]] = {}
-    for span, number in sorted(seen.items()):
-        found.setdefault(number, []).append(span)
-    return tuple(tuple(spans) for spans in found.values())
-
-
 def inside(clusters: Clusters, start: int, count: int) -> Clusters:
     """The mentions that lie within `count` words from `start`, counted from there.
 
@@ -258,27 +227,6 @@ def inside(clusters: Clusters, start: int, count: int) -> Clusters:
         for cluster in clusters
     )
     return tuple(cluster for cluster in kept if cluster)
-
-
-def _fault(
-    mention: Any, cluster: int, words: int, seen: dict[Span, int], where: str
-) -> Fault | None:
-    pair = isinstance(mention, Sequence) and [type(place) for place in mention] == [int, int]
-    if not pair or not 0 <= mention[0] <= mention[1] < words:
-        return Fault(
-            f"{where} has the mention {mention}; a mention is [first, last], two of its {words} "
-            "words counted from 0.",
-            "mentions outside the text",
-        )
-    found = seen.get(Span(*mention))
-    if found is None:
-        return None
-    if found == cluster:
-        return Fault(f"{where} has the mention {mention} twice.", "mentions given twice")
-    return Fault(
-        f"{where} has the mention {mention} in two clusters; a mention means one thing.",
-        "mentions in two clusters",
-    )
 
 
 # --- Sentences put together: words into a text, and several texts into one ----------------------

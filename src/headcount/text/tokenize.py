@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-import json
-import math
-import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2.exceptions import TemplateError
 from torch import Tensor
 
-from headcount.errors import InputError, ModelError, UsageError
+from headcount import plugins
+from headcount.errors import ModelError, UsageError
 from headcount.text import spans
 
 if TYPE_CHECKING:
@@ -194,45 +188,6 @@ def _unwrapped(model: Any) -> Any:
 
 # --- A sentence as one user turn of an instruct model -------------------------------------------
 
-_STAND_IN = "\ue000headcount\ue001"
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What a chat template writes before and after the user's text."""
-
-    before: str
-    after: str
-
-    def content(self, rendered: str) -> tuple[int, int]:
-        """The place of the user's text in a rendered turn; empty if it is not there.
-
-        >>> Frame("<user>", "<end>").content("<user>Hi<end>")
-        (6, 8)
-        """
-        start, end = len(self.before), len(rendered) - len(self.after)
-        framed = rendered.startswith(self.before) and rendered.endswith(self.after)
-        return (start, end) if framed and start <= end else (0, 0)
-
-    def places(
-        self, text: str, rendered: str, found: Sequence[tuple[int, int]]
-    ) -> list[spans.Place]:
-        """Places in a rendered turn as places in the user's text; None outside it.
-
-        A template may strip the text; where it did anything else to it, nothing is known.
-
-        >>> Frame("<user>", "<end>").places(" Hi", "<user>Hi<end>", [(0, 6), (6, 8), (8, 13)])
-        [None, (1, 3), None]
-        """
-        start, end = self.content(rendered)
-        shift = text.find(rendered[start:end]) - start
-        if rendered[start:end] not in (text, text.strip()):
-            return [None] * len(found)
-        return [
-            (first + shift, last + shift) if start <= first and last <= end else None
-            for first, last in found
-        ]
-
 
 def must_have_template(tokenizer: PreTrainedTokenizerBase) -> None:
     """Refuse a tokenizer that has no chat template."""
@@ -241,83 +196,6 @@ def must_have_template(tokenizer: PreTrainedTokenizerBase) -> None:
             f"{type(tokenizer).__name__} has no chat template; leave out chat=True (--chat), or "
             "use the instruct version of the model."
         )
-
-
-#: What a template may take for all texts of a call: seconds of a core, with some more for every
-#: text, bytes of memory, and characters around a text.
-_SECONDS, _MORE, _MEMORY, _AROUND = 10, 0.01, 1 << 30, 100_000
-
-
-def chat_turns(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], **how: Any) -> list[str]:
-    """Each text as one user turn, as the model's template writes it, without an answer's start.
-
-    A template is a program of whoever made the model: it runs in a process of its own, where
-    memory and time are bounded. Where the system has no such (Windows), its output alone is.
-    """
-    if not hasattr(os, "fork"):
-        return [_one_turn(tokenizer, text, how) for text in texts]
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            with os.fdopen(writer, "wb") as pipe:
-                pipe.write(json.dumps(_rendered_bounded(tokenizer, texts, how)).encode())
-        finally:
-            os._exit(0)
-    try:
-        os.close(writer)
-        with os.fdopen(reader, "rb") as pipe:
-            found = json.loads(pipe.read() or b"null")
-    except BaseException:
-        os.kill(child, signal.SIGKILL)
-        raise
-    finally:
-        os.waitpid(child, 0)
-    if isinstance(found, list):
-        return found
-    raise InputError(found or f"The chat template takes more than {_SECONDS} seconds or 1 GB.")
-
-
-def _rendered_bounded(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], how: dict[str, Any]
-) -> list[str] | str:
-    """The rendered texts, or what is wrong with the template, within bounds of memory and time."""
-    import resource
-
-    def bound(what: int, most: int) -> None:
-        _, hard = resource.getrlimit(what)
-        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        with contextlib.suppress(OSError, ValueError):  # a system that does not bound this
-            resource.setrlimit(what, (allowed, hard))
-
-    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
-    bound(resource.RLIMIT_CPU, math.ceil(_SECONDS + _MORE * len(texts)))
-    bound(resource.RLIMIT_CORE, 0)
-    with contextlib.suppress(OSError):
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        bound(resource.RLIMIT_AS, pages * resource.getpagesize() + _MEMORY)
-    try:
-        return [_one_turn(tokenizer, text, how) for text in texts]
-    except InputError as error:
-        return str(error)
-
-
-def _one_turn(tokenizer: PreTrainedTokenizerBase, text: str, how: dict[str, Any]) -> str:
-    turn = [{"role": "user", "content": text}]
-    usual = {"tokenize": False, "add_generation_prompt": False}
-    try:
-        found = str(tokenizer.apply_chat_template(turn, **usual | how))
-    except TemplateError as error:
-        raise InputError(f"The chat template refuses a single user turn: {error}") from error
-    except Exception as error:  # whatever a program of somebody else may raise
-        why = f"{type(error).__name__}: {error}".strip().rstrip(":")
-        raise InputError(f"The chat template breaks on a single user turn: {why}") from error
-    if len(found) > _AROUND + 10 * len(text):
-        raise InputError(
-            f"The chat template writes {len(found):,} characters for a turn of {len(text):,}; "
-            f"headcount takes {_AROUND:,} and ten times the text."
-        )
-    return found
 
 
 # --- Texts written as rows of token ids, by any tokenizer, left as it was found -----------------
@@ -369,16 +247,16 @@ class RowTokenizer:
                 self._reread(rows, written, behind, target)
             if self._places and not self._tokenizer.is_fast:
                 both = zip(written, behind, strict=True) if behind else zip(written, strict=True)
-                rows = spans.sentencepiece_rows(self._tokenizer, rows, [*both], target=target)
+                room = plugins.get("parts", "sentencepiece")
+                rows = room.sentencepiece_rows(self._tokenizer, rows, [*both], target=target)
         if self._places and self._account.mended:
             rows = spans.still_placed(rows, [*texts, *(seconds or ())], [*written, *(behind or ())])
         return rows if self._markup else [self._plain(row) for row in rows]
 
     def chat_rows(self, texts: Sequence[str]) -> list[spans.TokenRow]:
         """A row a text, rendered as one user turn of the tokenizer's chat template."""
-        first, *rendered = chat_turns(self._tokenizer, [_STAND_IN, *map(self._mend, texts)])
-        before, _, after = first.partition(_STAND_IN)
-        frame = Frame(before, after)
+        framed = plugins.get("parts", "chat turns")
+        frame, rendered = framed(self._tokenizer, [*map(self._mend, texts)])
         offsets = {"return_offsets_mapping": True} if self._tokenizer.is_fast else {}
         with spans.untouched(self._tokenizer):
             found = self._tokenizer(
@@ -395,7 +273,7 @@ class RowTokenizer:
 
     def _chat_row(
         self,
-        frame: Frame,
+        frame: Any,
         text: str,
         rendered: str,
         ids: list[int],

@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headcount.errors import UsageError
 from headcount.text.sentence import Sentence
 from headcount.text.spans import EncodeReport, TokenRow
 
@@ -62,76 +61,6 @@ class Words:
             pieces=self.pieces.to(device, non_blocking=True),
             there=self.there.to(device, non_blocking=True),
         )
-
-
-def word_maps(maps: Tensor, queries: Words, keys: Words, *, rows: Rows = "mean") -> Tensor:
-    """Attention between words, ``[batch, head, query word, key word]``; special tokens left out.
-
-    Columns are summed over a word's pieces. Rows are averaged; ``first`` takes the row of the
-    first piece, ``max`` the largest weight of any piece, scaled so that a row with all tokens
-    sums to 1 (both from Clark et al.'s program). A word that is not there has zeros.
-
-    >>> pieces = torch.tensor([[[True, False, False], [False, True, True]]])
-    >>> words = Words(pieces, pieces.any(-1), [None])
-    >>> maps = torch.tensor([[[[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]]]])
-    >>> word_maps(maps, words, words).squeeze().tolist()
-    [[0.5, 0.5], [0.2..., 0.8...]]
-    """
-    if rows not in ("mean", "first", "max"):
-        raise UsageError(f"rows is '{rows}'; choose mean, first or max.")
-    columns = _columns(maps, queries, keys)
-    if rows == "mean":
-        batch, heads, tokens, count = columns.shape
-        pieces = queries.pieces.to(columns.dtype)
-        shares = pieces / pieces.sum(-1, keepdim=True).clamp(min=1)
-        side_by_side = columns.transpose(1, 2).reshape(batch, tokens, heads * count)
-        means = torch.bmm(shares, side_by_side)
-        return means.view(batch, shares.shape[1], heads, count).transpose(1, 2)
-    if rows == "first":
-        return _piece_rows(columns, queries.pieces, 0)
-    found = _largest(columns, queries.pieces)
-    # Weights on tokens that belong to no word.
-    outside = queries.pieces.any(1)[:, None, :, None] & ~keys.pieces.any(1)[:, None, None]
-    rest = _largest(maps.masked_fill(~outside, 0), queries.pieces)
-    total = found.sum(-1, keepdim=True) + rest.sum(-1, keepdim=True)
-    return found / total.masked_fill(total == 0, 1)
-
-
-#: Cells of words by tokens from which words are added up token by token.
-_LARGE = 2**20
-
-
-def _columns(maps: Tensor, queries: Words, keys: Words) -> Tensor:
-    """Weights summed over each key word's pieces, ``[batch, head, query token, key word]``."""
-    batch, heads, tokens, others = maps.shape
-    words = keys.pieces.shape[1]
-    if words * others > _LARGE:  # a product would spend its time on words that a token is not of
-        found = maps.new_zeros(batch, heads, tokens, words)
-        for text, (word, token) in enumerate(keys.pairs):
-            found[text].index_add_(-1, word, maps[text][..., token])
-    else:
-        # One product for all heads of a text: thrice as fast as a product for each head.
-        pieces = keys.pieces.to(maps.dtype).transpose(1, 2)
-        found = torch.bmm(maps.reshape(batch, heads * tokens, others), pieces)
-        found = found.view(batch, heads, tokens, words)
-    # Rows of padding hold no meaning, not even a number.
-    return found.masked_fill(~queries.pieces.any(1)[:, None, :, None], 0)
-
-
-def _piece_rows(columns: Tensor, pieces: Tensor, number: int) -> Tensor:
-    """The row of each word's piece of this number; zeros where it has fewer."""
-    wanted = pieces & (pieces.cumsum(-1) == number + 1)
-    place = wanted.int().argmax(-1)[:, None, :, None]
-    shape = (columns.shape[0], columns.shape[1], pieces.shape[1], columns.shape[-1])
-    rows = torch.gather(columns, 2, place.expand(shape))
-    return rows.masked_fill(~wanted.any(-1)[:, None, :, None], 0)
-
-
-def _largest(columns: Tensor, pieces: Tensor) -> Tensor:
-    found = _piece_rows(columns, pieces, 0)
-    for number in range(1, int(pieces.sum(-1).max()) if pieces.numel() else 0):
-        found = torch.maximum(found, _piece_rows(columns, pieces, number))
-    return found
 
 
 # --- Which tokens belong to which word ----------------------------------------------------------

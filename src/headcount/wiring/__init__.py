@@ -5,18 +5,6 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.wiring.ablation import (
-        Ablation,
-        Instead,
-        ablated,
-        check_uniform,
-        chosen_heads,
-        donors_of,
-        means_of,
-        replaced,
-        uniform,
-        zero,
-    )
     from headcount.wiring.rows import PATHS, Scores, halve_tiles
     from headcount.wiring.seam import Attended, Turns, attached, hooked, listening, shown
     from headcount.wiring.sighting import (
@@ -29,8 +17,19 @@ if TYPE_CHECKING:
         of_class,
         tiles_of,
         uniform_entropy,
+        unmasked,
     )
     from headcount.wiring.taps import Watch, tap
-    from headcount.wiring.valves import Valve, backflow, valve
+    from headcount.wiring.valves import (
+        Ablation,
+        Instead,
+        Valve,
+        ablated,
+        backflow,
+        chosen_heads,
+        replaced,
+        valve,
+        zero,
+    )
 
 open_door(__name__)

@@ -19,13 +19,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from headcount import plugins
 from headcount.errors import ModelError, UsageError
 from headcount.models import (
     Site,
     Subject,
     base_function,
-    entering,
-    family_of,
     locked,
     on_exit,
     own_thread,
@@ -164,14 +163,14 @@ def attached(
         assert part is not None
         return part(module, Attended(apart)).flatten(-2)
 
-    family = family_of(model) if outside else None
+    room = plugins.get("parts", "outside") if outside else None
     with (
         locked(model),
         nullcontext() if turns is None else turns.counted(model),
         # Outside the interface a name it does not know would change the model.
         switched(model, rename) if modules else nullcontext(),
         on_exit(detach),
-        nullcontext() if family is None else entering(heads, family, enter),
+        room.entering(heads, room.family_of(model), enter) if room else nullcontext(),
     ):
         for module in modules:
             _OURS[id(module)] = ours

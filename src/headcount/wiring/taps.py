@@ -22,9 +22,7 @@ from headcount.models import (
     full_rows,
     members_of,
     on_exit,
-    own_maps,
     quiet_arguments,
-    window_of,
 )
 from headcount.records import STACKS
 from headcount.text import Batch, Side
@@ -568,14 +566,10 @@ def recorded_maps(
     if not sites:
         subject.model(**batch.inputs, **arguments)
         return
-    found = own_maps(subject.model, batch.inputs | arguments)
-    counts = Counter(site.stack for site in sites)
-    waiting = {stack: found.of(stack, count) for stack, count in counts.items()}
-    del found
-    for site in sites:
-        maps = waiting[site.stack].pop(0)
+    maps_of = plugins.get("parts", "outside").maps_of
+    for site, maps, window in maps_of(subject, sites, batch.inputs | arguments):
         _check_shape(subject, site, maps.shape, batch)
-        yield site, maps, window_of(subject.model, site, maps)
+        yield site, maps, window
 
 
 def _check_shape(subject: Subject, site: Site, shape: Sequence[int], batch: Batch) -> None:

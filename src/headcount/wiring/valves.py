@@ -6,7 +6,7 @@ Voita et al.'s gate g_i (ACL 2019, eq. 4); zero is an ablation; its gradient is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,15 +19,12 @@ from headcount.errors import UsageError
 from headcount.models import (
     Site,
     Subject,
-    core_of,
     eval_mode,
     frozen,
-    heads_left,
     on_exit,
     own_thread,
-    sites_of,
 )
-from headcount.records import Head, check_heads, parse_head
+from headcount.records import Head, check_heads, parse_head, parse_heads
 from headcount.wiring.seam import Attended, Turns, attached
 
 # --- The numbers a valve multiplies heads by ----------------------------------------------------
@@ -214,90 +211,6 @@ class Valve:
         return output * scale[..., None]
 
 
-# --- `head_mask` of transformers 4, which transformers 5 took away ------------------------------
-
-#: A tensor, anything that makes one, or one by layer; None leaves all heads as they are.
-Mask = Tensor | Sequence[Any] | None
-
-
-@contextmanager
-def head_mask(model: Any, mask: Mask | Mapping[str, Mask]) -> Iterator[None]:
-    """Within the block heads are multiplied as `head_mask=` did in transformers 4.
-
-    `mask` is `[head]`, for all layers alike, or `[layer, head]`: 1 leaves a head, 0 switches it
-    off, and None, also for one layer of a list, leaves all. For an encoder-decoder it is one by
-    stack: `enc` was called head_mask, `dec` decoder_head_mask and `cross` cross_attn_head_mask.
-    Gradients flow to it.
-
-    >>> from transformers import BertConfig, BertModel
-    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
-    ...                     intermediate_size=16, vocab_size=32)
-    >>> model, ids = BertModel(config).eval(), torch.tensor([[1, 2, 3]])
-    >>> with head_mask(model, torch.tensor([1.0, 1.0, 0.0, 1.0])):
-    ...     without = model(ids).last_hidden_state
-    >>> torch.equal(without, model(ids).last_hidden_state)
-    False
-    """
-    subject = model if isinstance(model, Subject) else Subject(model)
-    rows = {stack: _rows(subject, stack, one) for stack, one in _by_stack(subject, mask).items()}
-    scales = []
-    for site in subject.anatomy.sites:
-        row = rows[site.stack][site.layer] if site.stack in rows else None
-        one = torch.ones(site.heads) if row is None else row[list(site.indices)]
-        scales.append(one.to(subject.device, torch.get_default_dtype()))
-    with valve(subject, torch.cat(scales)):
-        yield
-
-
-def _by_stack(subject: Subject, mask: Mask | Mapping[str, Mask]) -> dict[str, Mask]:
-    """The masks that are there, by stack."""
-    stacks = subject.anatomy.stacks
-    if mask is None:
-        return {}
-    if isinstance(mask, Mapping):
-        for stack in mask.keys() - set(stacks):
-            raise UsageError(f"{subject.name} has no stack '{stack}'; it has {', '.join(stacks)}.")
-        return {stack: one for stack, one in mask.items() if one is not None}
-    if len(stacks) > 1:
-        raise UsageError(
-            f"{subject.name} has the stacks {', '.join(stacks)}; give a head mask for each that is "
-            f"meant, e.g. head_mask(model, {{'{stacks[0]}': mask}})."
-        )
-    return {stacks[0]: mask}
-
-
-def _rows(subject: Subject, stack: str, mask: Any) -> list[Tensor | None]:
-    """A row for every layer, those included that have no head left."""
-    layers = 1 + max(site.layer for site in sites_of(subject.model) if site.stack == stack)
-    # Heads keep the numbers they were born with; of a pruned model the last ones may be gone.
-    born = 1 + max(head.index for head in subject.heads if head.stack == stack)
-    pruned = heads_left(core_of(subject.model).config) is not None
-    rows, shape = _read(mask, layers)
-    fits = [
-        row is None or (row.dim() == 1 and (len(row) == born or (pruned and len(row) > born)))
-        for row in rows
-    ]
-    if len(rows) != layers or not all(fits):
-        raise UsageError(
-            f"A head mask is [head] or [layer, head], here {layers} layers of {born} heads, "
-            f"not {shape}."
-        )
-    return rows
-
-
-def _read(mask: Any, layers: int) -> tuple[list[Tensor | None], list[int]]:
-    """The rows of a mask, and its shape for the message that it is wrong."""
-    if isinstance(mask, list | tuple) and any(one is None for one in mask):
-        rows = [None if one is None else torch.as_tensor(one).squeeze() for one in mask]
-        return rows, [len(mask)]
-    if isinstance(mask, list | tuple) and all(torch.is_tensor(one) for one in mask):
-        mask = torch.stack([one.squeeze() for one in mask])
-    found = torch.as_tensor(mask)
-    if found.dim() == 5 and found.numel() == found.shape[0] * found.shape[2]:
-        found = found.flatten(1)  # [layer, 1, head, 1, 1], as the models' own code had it
-    return list(found) if found.dim() == 2 else [found] * layers, list(found.shape)
-
-
 # --- Gradients of a loss at what each head gives ------------------------------------------------
 
 # The gradient times what the head gives is dL/dxi_h, the slope of the loss in the head's scale
@@ -356,3 +269,96 @@ class Backflow:
                 "no_grad, detach or numpy."
             )
         torch.autograd.grad(loss, first, allow_unused=True)
+
+
+# --- Ablate heads: something else stands in the place of what they give ---------------------------
+
+#: What stands in the place of a site's heads, to be broadcast to `[row, query, head, dim]`.
+Instead = Callable[[Site, Attended], Tensor]
+
+
+def zero(site: Site, attended: Attended) -> Tensor:
+    """Nothing."""
+    return attended.output.new_zeros(())
+
+
+@contextmanager
+def ablated(
+    subject: Subject, heads: str | Iterable[str | Head] | Tensor, instead: Instead = zero
+) -> Iterator[Ablation]:
+    """Ablate heads within the block; the model is exactly as before on any exit.
+
+    `heads` are names (`"enc.0.3,enc.1.2"` or a list), or true and false for each head,
+    `[head]` or `[row, head]` in the order of `subject.heads`. `instead` is `zero`, or what
+    the room `standins` makes.
+
+    >>> from transformers import BertConfig, BertModel
+    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+    ...                     intermediate_size=16, vocab_size=32)
+    >>> subject = Subject(BertModel(config).eval())
+    >>> ids = torch.tensor([[1, 2, 3]])
+    >>> whole = subject.model(ids).last_hidden_state
+    >>> with ablated(subject, "enc.0.1,enc.0.2"):
+    ...     torch.equal(subject.model(ids).last_hidden_state, whole)
+    False
+    """
+    turns = Turns(subject)
+    work = Ablation(chosen_heads(heads, subject.heads), instead, turns.next, subject.anatomy.spans)
+    with attached(subject, work, turns):
+        yield work
+
+
+@dataclass(eq=False)
+class Ablation:
+    """An ablation at work, the part on the seam; `chosen` may be replaced between forwards."""
+
+    chosen: Tensor
+    instead: Instead
+    #: Tells which site the attention call of a module is.
+    site_of: Callable[[nn.Module], Site]
+    spans: Mapping[Site, slice]
+
+    def __call__(self, module: nn.Module, attended: Attended) -> Tensor:
+        """What the heads give, the chosen ones replaced."""
+        site = self.site_of(module)
+        chosen = self.chosen[..., self.spans[site]]
+        if not chosen.any():
+            return attended.output
+        return replaced(attended.output, chosen, self.instead(site, attended))
+
+
+def replaced(output: Tensor, chosen: Tensor, instead: Tensor) -> Tensor:
+    """Head outputs `[row, query, head, dim]` with the chosen ones exchanged.
+
+    `chosen` is `[head]`, or `[row, head]`; beams of one row share its choice.
+    """
+    chosen = chosen.to(output.device)
+    if chosen.dim() == 2:
+        rows, examples = output.shape[0], chosen.shape[0]
+        if rows % examples:
+            raise UsageError(
+                f"Heads were chosen for {examples} rows, but the model was called on {rows}; "
+                "choose for as many as the batch has, or once for all."
+            )
+        chosen = chosen.repeat_interleave(rows // examples, dim=0)[:, None, :, None]
+    else:
+        chosen = chosen[None, None, :, None]
+    return torch.where(chosen, instead, output)
+
+
+def chosen_heads(heads: str | Iterable[str | Head] | Tensor, known: list[Head]) -> Tensor:
+    """True for every head that was chosen, `[head]` or `[row, head]`.
+
+    >>> chosen_heads("enc.0.1", [Head("enc", 0, 0), Head("enc", 0, 1)])
+    tensor([False,  True])
+    """
+    if isinstance(heads, Tensor):
+        if heads.dtype != torch.bool or heads.dim() not in (1, 2) or heads.shape[-1] != len(known):
+            raise UsageError(
+                f"A tensor of heads is true or false for each of the {len(known)}, [head] or "
+                f"[row, head]; this one is {heads.dtype} of shape {tuple(heads.shape)}."
+            )
+        return heads
+    wanted = set(parse_heads(heads))
+    check_heads(sorted(wanted), known)
+    return torch.tensor([head in wanted for head in known])

@@ -11,12 +11,10 @@ from tiny import INTERFACE
 
 from headcount.errors import UsageError
 from headcount.importance.sweeps.interventions import (
-    Exchange,
     Intervention,
     others,
     picked,
     repeat_batch,
-    ring,
     rows_an_example,
     sets,
     single_heads,
@@ -25,6 +23,7 @@ from headcount.importance.sweeps.interventions import (
 from headcount.importance.sweeps.sweeping import encoded
 from headcount.models.anatomy import anatomy_of
 from headcount.records.heads import Head
+from headcount.rooms.standins.standins import Exchange, ring
 from headcount.text.batch import Batch
 
 

@@ -21,7 +21,6 @@ from headcount.importance.sweeps.interventions import (
     MODES,
     Intervention,
     others,
-    ring,
     sets,
     single_heads,
     whole_layers,
@@ -33,6 +32,7 @@ from headcount.records.heads import Head
 from headcount.records.journal import Journal
 from headcount.records.watching import progress
 from headcount.rooms.shortcut.shortcut import TOKENS, RecordedRun, ShortWay
+from headcount.rooms.standins.standins import ring
 from headcount.wiring import valve
 
 SHORT = ("classification", "regression", "lm", "windows", "mlm", "similarity", "translation")

@@ -18,7 +18,8 @@ from tiny_subjects import encoder
 from headcount.models.loading import load
 from headcount.models.modeling_headcount import auto_map
 from headcount.models.subject import Subject
-from headcount.pruning.remove import prune, prune_heads
+from headcount.pruning.remove import prune
+from headcount.rooms.transformers4.masks import prune_heads
 
 #: One of each kind, and heads that go: layers have different numbers of heads afterwards.
 CASES = {

@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 import pytest
 
-from headcount.reports.parts.numbers import pack_map
+from headcount.rooms.exhibits.stage import pack_map
 
 
 def unpack_map(text: str, heads: int, queries: int, keys: int) -> np.ndarray:

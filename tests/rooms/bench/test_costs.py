@@ -11,8 +11,8 @@ from headcount.errors import UsageError
 from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.models.switch import switched
-from headcount.pruning.remove import prune, trial_inputs
-from headcount.rooms.bench.costs import model_costs
+from headcount.pruning.remove import prune
+from headcount.rooms.bench.costs import model_costs, trial_inputs
 
 FAMILIES = (
     *("bert", "roberta", "distilbert", "albert", "modernbert", "vit", "gpt2", "gpt_neox", "opt"),

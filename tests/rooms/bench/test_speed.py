@@ -17,11 +17,11 @@ from watching import told
 
 from headcount.errors import UsageError
 from headcount.models.subject import Subject
-from headcount.pruning.remove import prune, trial_inputs
+from headcount.pruning.remove import prune
 from headcount.records.files import to_strict
 from headcount.rooms.bench import costs as clock
 from headcount.rooms.bench import speed as timing
-from headcount.rooms.bench.costs import ModelCosts, part_times
+from headcount.rooms.bench.costs import ModelCosts, part_times, trial_inputs
 from headcount.rooms.bench.speed import SpeedReport, interleaved, latency, speed_of
 
 WHOLE = ModelCosts(

@@ -10,6 +10,7 @@ import pytest
 
 import headcount as hc
 from headcount.errors import RunError, UsageError
+from headcount.rooms.agreement.ranks import rank_agreement
 
 
 def test_the_histogram_counts_every_head_around_the_whole_model(full: Path) -> None:
@@ -59,7 +60,7 @@ def test_two_scores_are_points_with_their_agreement_by_stack(full: Path) -> None
     own = panel.collections[0].get_offsets()
     wanted = table.frame.loc["enc", ["gradient", "relevance"]].to_numpy()
     assert np.asarray(own).tolist() == wanted.tolist()
-    found = hc.stats.rank_agreement(*wanted.T, "spearman")
+    found = rank_agreement(*wanted.T, "spearman")
     said = panel.get_legend().get_texts()[0].get_text()
     assert said == f"enc {found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
     one = hc.HeadTable.of([hc.Head("enc", 0, 0)], {"confidence": [1.0], "relevance": [0.5]})

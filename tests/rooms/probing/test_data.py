@@ -10,7 +10,8 @@ from trees import tree
 from headcount.errors import InputError, UsageError
 from headcount.models.subject import Subject
 from headcount.rooms.probing.data import OwnVectors, Room, gather, placed, settings_for
-from headcount.text import Sentence, Words, encode, intake_of, read_corpus, word_maps
+from headcount.rooms.words.counts import word_maps
+from headcount.text import Sentence, Words, encode, intake_of, read_corpus
 from headcount.wiring import tap
 
 TREES = [

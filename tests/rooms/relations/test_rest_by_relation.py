@@ -10,7 +10,7 @@ import torch
 from trees import batch_of, side_of, site, tree, words_of
 
 from headcount.rooms.relations.rest_by_relation import RestByRelation
-from headcount.surveys.surface import SeparatorRow
+from headcount.rooms.resting.separator import SeparatorRow
 from headcount.text.batch import Side
 from headcount.text.sentence import Sentence
 from headcount.wiring.sighting import Sighting, look

@@ -11,6 +11,7 @@ from tiny import FIRST_WORD, TINY, VOCAB
 
 from headcount.models.site import Site
 from headcount.models.subject import Subject
+from headcount.rooms.trials.inputs import Layout
 from headcount.rooms.trials.repeats import (
     Copying,
     Repeats,
@@ -20,7 +21,6 @@ from headcount.rooms.trials.repeats import (
     plain_ids,
     previous_metric,
 )
-from headcount.surveys.trial import Layout
 from headcount.wiring import valve
 from headcount.wiring.sighting import look
 

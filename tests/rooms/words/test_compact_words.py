@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from trees import tree, words_of
 
-from headcount.rooms.words.counts import compact_words
-from headcount.text.words import Words, word_maps
+from headcount.rooms.words.counts import compact_words, word_maps
+from headcount.text.words import Words
 
 
 def test_maps_between_the_words_that_are_there_stay() -> None:

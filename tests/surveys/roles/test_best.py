@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from headcount.errors import InputError
-from headcount.surveys.roles import best_heads, not_shown
+from headcount.rooms.relations.best import best_heads, not_shown
 
 NAN = float("nan")
 

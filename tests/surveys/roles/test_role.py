@@ -13,7 +13,7 @@ from trial_tables import trial_table
 from headcount.errors import UsageError
 from headcount.records.heads import Head
 from headcount.records.table import HeadTable
-from headcount.rooms.resting.source_end import SourceEnd
+from headcount.rooms.resting.sink import SourceEnd
 from headcount.rooms.trials.recall import Duplicate, Induction, Previous
 from headcount.surveys.roles.role import (
     COLUMNS,

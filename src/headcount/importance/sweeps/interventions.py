@@ -1,20 +1,21 @@
-"""Who lends to whom: every example gets another one as its donor, whatever the batches are."""
+"""Interventions: which heads are ablated together, and rows of batches."""
 
 from __future__ import annotations
 
-import random
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
+from headcount import plugins, wiring
 from headcount.errors import ModelError, UsageError
-from headcount.models import Anatomy
+from headcount.models import Anatomy, Site, Subject
 from headcount.records import Head, check_heads, parse_heads
-from headcount.tasks import Task
+from headcount.stats import Floats
+from headcount.tasks import Custom, Task
 from headcount.text import Batch, Side
 
 # --- An intervention ----------------------------------------------------------------------------
@@ -190,56 +191,114 @@ def _picked_side(side: Side, pick: Callable[[Any], Any]) -> Side:
     return replace(side, words=None, **kept)
 
 
-# --- Who lends to whom --------------------------------------------------------------------------
+# --- A way to run a task with heads ablated -------------------------------------------------------
+
+# --- A way to run a task with heads ablated -----------------------------------------------------
 
 
-class Exchange:
-    """A seeded ring of examples, each lending to the next; windows of long texts go in turn."""
+@dataclass(frozen=True)
+class Group:
+    """Interventions that are run on a batch in one go, and journaled together."""
 
-    def __init__(self, batches: Sequence[Batch], seed: int) -> None:
-        self._batches = batches
-        #: Where each example lies: its batch and its place there, once for every window.
-        self._places: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for number, batch in enumerate(batches):
-            for place, example in enumerate(batch.index):
-                self._places[example].append((number, place))
-        for places in self._places.values():
-            places.sort(key=self._window)
-        self._donor = ring(sorted(self._places), seed)
-
-    def lent(self, number: int, rows: Sequence[int]) -> list[tuple[Batch, list[int]]]:
-        """The donors of some rows of a batch, and for each of their rows the row it is for."""
-        chosen: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for place, row in enumerate(rows):
-            example = self._batches[number].index[row]
-            window = self._places[example].index((number, row))
-            places = self._places[self._donor[example]]
-            lender, at = places[window % len(places)]
-            chosen[lender].append((at, place))
-        return [self._batch(lender, pairs) for lender, pairs in chosen.items()]
-
-    def _batch(self, lender: int, pairs: list[tuple[int, int]]) -> tuple[Batch, list[int]]:
-        batch = self._batches[lender]
-        each = rows_an_example(batch)
-        rows = [place * each + part for _, place in pairs for part in range(each)]
-        return picked(batch, [at for at, _ in pairs]), rows
-
-    def _window(self, where: tuple[int, int]) -> int:
-        batch, place = self._batches[where[0]], where[1]
-        windows = batch.window[:: rows_an_example(batch)]
-        return windows[place] if windows else 0
+    name: str
+    members: tuple[Intervention, ...]
+    #: The first site that any of them touches, where that matters.
+    site: Site | None = None
 
 
-def ring(examples: Sequence[int], seed: int) -> dict[int, int]:
-    """Each example's donor: the next in a random circle, so never the example itself.
+class LongWay:
+    """Every ablation is a whole run; small batches are shared by several."""
 
-    >>> ring([0, 1, 2], seed=0)
-    {1: 2, 2: 0, 0: 1}
+    name = "long"
+    #: Whether a run gives what later ones need, so that wholes and ablations go together.
+    keeps = False
+
+    def __init__(self, subject: Subject, task: Task, rows: int) -> None:
+        self.subject = subject
+        self.task = task
+        #: How many examples a forward may have, all ablations together.
+        self._rows = rows
+
+    def groups(self, interventions: Sequence[Intervention], batch: Batch) -> list[Group]:
+        """As many as fit into one run; a task of the caller's own runs the model itself."""
+        size = 1 if isinstance(self.task, Custom) else max(1, self._rows // len(batch))
+        return [
+            Group(interventions[start].name, tuple(interventions[start : start + size]))
+            for start in range(0, len(interventions), size)
+        ]
+
+    def whole(self, batch: Batch, instead: wiring.Instead) -> Floats:
+        """One plain evaluation."""
+        return marked(self.task, self.subject, batch, 1)[0]
+
+    def prepare(self, batch: Batch, instead: wiring.Instead) -> None:
+        """Nothing is needed for a run of its own."""
+
+    def opened(self) -> AbstractContextManager[Any]:
+        """Nothing hangs on the model between runs."""
+        return nullcontext()
+
+    def without(self, group: Group, batch: Batch, instead: wiring.Instead) -> Floats:
+        """One evaluation of as many copies of the batch as there are ablations."""
+        chosen = chosen_by(group.members, self.subject)
+        copies = repeat_batch(batch, len(chosen))
+        by_row = chosen[0]
+        if len(chosen) > 1:
+            rows = len(next(iter(copies.inputs.values())))
+            by_row = chosen.repeat_interleave(rows // len(chosen), dim=0)
+        with wiring.ablated(self.subject, by_row, instead):
+            return marked(self.task, self.subject, copies, len(chosen), group.members)
+
+
+def marked(
+    task: Task, subject: Subject, batch: Batch, copies: int, members: Sequence[Intervention] = ()
+) -> Floats:
+    """What the metric counts in the model's answers, `[copy, row, column]`."""
+    marks = task.mark(task.answer(subject, batch), batch)
+    try:
+        task.check_numbers(marks, batch, subject)
+    except ModelError as error:
+        if not members:
+            raise
+        names = ", ".join(one.name for one in members)
+        raise ModelError(f"With heads ablated ({names}): {error}") from error
+    return marks.statistics.reshape(copies, -1, marks.statistics.shape[1])
+
+
+def chosen_by(members: Sequence[Intervention], subject: Subject) -> Tensor:
+    """True for every head that an intervention ablates, `[intervention, head]`."""
+    return torch.stack([wiring.chosen_heads(one.heads, subject.heads) for one in members])
+
+
+# --- Which way a sweep goes ---------------------------------------------------------------------
+
+
+def choose_way(
+    subject: Subject, task: Task, trials: Iterable[Trial], *, rows: int, fast: bool
+) -> tuple[LongWay, list[str]]:
+    """The way, and a note why it is not the short one; it is tried on the first trial that runs.
+
+    Where a model generates token by token, or a task runs the model itself, everything is run.
     """
-    if len(examples) < 2:
-        raise UsageError(
-            "Resampling takes what a head gives on another example, and there is only one; give "
-            "two examples or more, or use the mode zero or mean."
-        )
-    circle = random.Random(seed).sample(list(examples), len(examples))
-    return dict(zip(circle, [*circle[1:], circle[0]], strict=True))
+    short = plugins.part("short way")
+    if not fast or isinstance(task, Custom) or short is None:
+        return LongWay(subject, task, rows), []
+    way, why = short(subject, task, trials, rows)
+    note = f"Every ablation ran the whole of {subject.name}: {why}."
+    return (way, []) if way is not None else (LongWay(subject, task, rows), [note])
+
+
+#: A few rows, and what makes their stand-in.
+Trial = tuple[Batch, Callable[[], wiring.Instead]]
+# --- Modes of ablation --------------------------------------------------------------------------
+
+#: What stands in the place of heads: given a batch's number, some of its rows, and these alone.
+StandIn = Callable[[int, Sequence[int], Batch], wiring.Instead]
+
+
+def stand_in(mode: Mode, *how: Any) -> StandIn:
+    """What stands in the place of heads, by the batch that is run; all but nothing is a room's."""
+    if mode == "zero":
+        return lambda *_: wiring.zero
+    made: StandIn = plugins.get("parts", "stand-ins")(mode, *how)
+    return made

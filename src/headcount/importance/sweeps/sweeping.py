@@ -20,20 +20,25 @@ from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.importance.sweeps.interventions import (
     ExampleRows,
+    Group,
     Intervention,
+    LongWay,
     Mode,
+    StandIn,
+    Trial,
     check_any_left,
     check_interventions,
+    choose_way,
     picked,
+    stand_in,
 )
-from headcount.importance.sweeps.ways import Group, LongWay, StandIn, Trial, choose_way, prepared
-from headcount.models import Subject, carried, enough_memory, eval_mode
+from headcount.models import Subject, enough_memory, eval_mode
 from headcount.records import (
     Answer,
     Engine,
     EngineOptions,
     Journal,
-    JournaledCounts,
+    Ledger,
     MakeWorker,
     Piece,
     Steps,
@@ -254,7 +259,7 @@ class SweepJob:
     interventions: Sequence[Intervention]
     examples: Examples
     way: LongWay
-    ledger: JournaledCounts
+    ledger: Ledger
     instead: Mapping[Mode, StandIn]
     notes: list[str]
     _steps: Steps = field(default_factory=Steps)
@@ -344,13 +349,13 @@ class SweepJob:
             size = len(self.examples.batches[number])
             announce(forecast(seconds, size, len(self.task), len(self.interventions)))
         for lost in answer.lost:
-            self.ledger.note(_aside(number, asked.rows[lost.place]), {"why": lost.why})
+            self.ledger[_aside(number, asked.rows[lost.place])] = lost.why
         for unit in units if answer.results else ():
             shape = answer.results[0][2][unit].shape
             full = np.full((shape[0], len(self.examples.batches[number]), shape[2]), np.nan)
             for start, count, counts in answer.results:
                 full[:, asked.rows[start : start + count]] = counts[unit]
-            self.ledger.get(unit, partial(np.asarray, full))
+            self.ledger[unit] = full
         self._tell(number, units)
 
     def work(self, asked: Any) -> dict[str, Floats]:
@@ -385,11 +390,9 @@ class SweepJob:
 
     def _aside(self, number: int) -> dict[int, str]:
         """The rows of a batch that are set aside, and why."""
-        noted = {
-            row: self.ledger.noted(_aside(number, row))
-            for row in range(len(self.examples.batches[number]))
-        }
-        return {row: note["why"] for row, note in noted.items() if note}
+        rows = range(len(self.examples.batches[number]))
+        units = {row: _aside(number, row) for row in rows}
+        return {row: self.ledger[unit] for row, unit in units.items() if unit in self.ledger}
 
     def _finished(self) -> list[int]:
         """The batches of which every unit is done, or every row is set aside."""
@@ -408,7 +411,7 @@ class SweepJob:
             for unit, (_, names) in self._units(number).items():
                 if unit not in self.ledger:
                     continue  # all rows are set aside
-                counts = self.ledger.get(unit, _not_there)
+                counts = self.ledger[unit]
                 for place, name in enumerate(names):
                     counted[name][number] = counts[place % len(counts)]  # those of no heads: whole
         return counted
@@ -461,10 +464,6 @@ def _aside(number: int, row: int) -> str:
     return _unit(number, f"set aside {row}")
 
 
-def _not_there() -> Floats:
-    raise LookupError("this unit was not done")
-
-
 # --- What must be equal for the units of an old sweep to count in a new one ---------------------
 
 
@@ -507,8 +506,6 @@ def _fingerprint_tokens(batches: Sequence[Batch]) -> str:
 #: "loss" is teacher-forced; "task" is the metric that the task has.
 Measured = Literal["loss", "task"]
 
-_OF_TOKENS = (tasks.Translation, tasks.LanguageModelling, tasks.MaskedLanguageModelling)
-
 
 def sweep_task(task: tasks.Task, metric: Measured | None = None) -> tasks.Task:
     """The task with the metric of a sweep: by default its loss, where it has one.
@@ -523,7 +520,9 @@ def sweep_task(task: tasks.Task, metric: Measured | None = None) -> tasks.Task:
         return task
     if isinstance(task, tasks.Custom):
         return _custom(task, metric)
-    return replace(task, metric=tasks.LOSS if isinstance(task, _OF_TOKENS) else tasks.MEAN_LOSS)
+    return replace(
+        task, metric=tasks.LOSS if isinstance(task, tasks.TokenTask) else tasks.MEAN_LOSS
+    )
 
 
 def _custom(task: tasks.Custom, metric: Measured | None) -> tasks.Task:
@@ -578,10 +577,10 @@ def sweep(
     where = engine_of(engine)
     how: dict[str, Any] = {"batch_size": batch_size, "reference": reference}
     how |= {"seed": seed, "fast": fast}
-    model = carried(subject, where)  # before anything hangs on it
+    model = where.pack(subject)  # before anything hangs on it
     with _job(subject, task, interventions, **how) as job:
         way = job.way.name
-        job.ledger = JournaledCounts(journal, name)
+        job.ledger = Ledger(journal, name)
         if journal is not None:
             settings = {"batch_size": batch_size, "seed": seed, "way": way}
             about = fingerprint(subject, task, interventions, job.examples.batches, reference)
@@ -606,12 +605,12 @@ def _job(
     with enough_memory(subject), eval_mode(subject.model), torch.no_grad():
         notes: list[str] = []
         instead = {
-            mode: prepared(mode, subject, task, examples.batches, reference, seed, notes)
+            mode: stand_in(mode, subject, task, examples.batches, reference, seed, notes)
             for mode in dict.fromkeys(one.mode for one in interventions)
         }
         trials = _trials(examples.batches, next(iter(instead.values())))
         way, why = choose_way(subject, task, trials, rows=batch_size, fast=fast)
-        ledger = JournaledCounts(None, "")
+        ledger = Ledger(None, "")
         notes += why
         job = SweepJob(subject, task, interventions, examples, way, ledger, instead, notes)
         with way.opened():

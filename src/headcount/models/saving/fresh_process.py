@@ -77,8 +77,12 @@ def model_output(subject: Subject, inputs: dict[str, Any]) -> dict[str, torch.Te
 def apart_of(subject: Subject, other: Subject) -> float:
     """How far apart two models are on a small input, of the largest number that comes out."""
     inputs = small_inputs(subject)
-    one, two = (model_output(each, inputs)["output"].double() for each in (subject, other))
-    return float((one - two).abs().max() / one.abs().max().clamp_min(1e-30))
+    return apart(*(model_output(each, inputs)["output"].double() for each in (subject, other)))
+
+
+def apart(one: torch.Tensor, other: torch.Tensor) -> float:
+    """The largest difference of two outputs, of the largest number that comes out."""
+    return float((one - other).abs().max() / one.abs().max().clamp_min(1e-30))
 
 
 def room_of(dtype: torch.dtype) -> float:

@@ -112,6 +112,3 @@ def places_gone(removed: Any, places: dict[Head, int]) -> list[int]:
     except HeadcountError:  # not the names of heads: the point still has its figures
         return []
     return [places[head] for head in heads if head in places]
-
-
-# --- Two models side by side --------------------------------------------------------------------

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from headcount import plugins
 from headcount.errors import RunError
@@ -334,19 +333,6 @@ def _words(source: Source, name: str) -> list[str | None]:
 
 # --- Maps as text for a page --------------------------------------------------------------------
 # Scaled by row, the key that a query looks at most survives even in broad rows of long texts.
-
-
-def pack_map(maps: NDArray[np.float32], fineness: Fineness = "fine") -> str:
-    """The map ``[head, query, key]`` of one layer as ASCII: u16 maxima, then u8 weights.
-
-    ``coarse`` takes 1 as every row's maximum, which loses small weights and packs smaller.
-    """
-    exact = np.clip(np.nan_to_num(np.asarray(maps, dtype="float64")), 0, 1)
-    top = exact.max(axis=-1) if fineness == "fine" else np.ones(exact.shape[:-1])
-    tops = np.ceil(top * 65535).astype("<u2")
-    scale = np.maximum(tops / 65535, 1e-9)[..., None]
-    weights = np.rint(255 * exact / scale).astype("u1")
-    return deflated(tops.tobytes() + weights.tobytes())
 
 
 def deflated(data: bytes) -> str:

@@ -23,6 +23,13 @@ from headcount.importance import importance_columns
 from headcount.models import Subject
 from headcount.records import HeadTable, InnerPath
 from headcount.reports import Source, StageMaker, StoryContext, StoryStage, figure
+from headcount.rooms.agreement.ranks import (
+    Agreement,
+    Kind,
+    correlate_weighted,
+    rank_agreement,
+    why_none,
+)
 from headcount.rooms.agreement.survival import role_survival
 from headcount.surveys import Corpora, ReadingOptions, ShardWork, read_corpora, sample_for, survey
 from headcount.surveys.roles import says_of
@@ -41,7 +48,7 @@ def agreement(
     tables: HeadTable | Mapping[str, HeadTable],
     columns: Sequence[str] | None = None,
     *,
-    kinds: Sequence[stats.Kind] = ("spearman", "kendall", "pearson"),
+    kinds: Sequence[Kind] = ("spearman", "kendall", "pearson"),
     draws: int = _FEW_DRAWS,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -84,17 +91,17 @@ def agreement(
     for stack in ["all", *(stacks if len(stacks) > 1 else [])]:
         for (first, one), (second, two) in combinations(scores.items(), 2):
             both = ~(np.isnan(one) | np.isnan(two)) & ((of == stack) | (stack == "all"))
-            note = stats.why_none(one[both], two[both], (first, second))
+            note = why_none(one[both], two[both], (first, second))
             ours, theirs = (
                 _noisy(scores[name][both], errors[name][both], seed + turn)
                 for turn, name in enumerate((first, second))
             )
             for kind in kinds:
-                agreed = stats.rank_agreement(one[both], two[both], kind, draws=draws, seed=seed)
+                agreed = rank_agreement(one[both], two[both], kind, draws=draws, seed=seed)
                 low, high = _widened(*agreed[:3], _spread(ours, theirs, kind))
                 agreed = agreed._replace(low=low, high=high, note=note)
                 rows.append((first, second, stack, kind, *agreed))
-    names = ["first", "second", "stack", "kind", *stats.Agreement._fields]
+    names = ["first", "second", "stack", "kind", *Agreement._fields]
     return pd.DataFrame(rows, columns=names)
 
 
@@ -282,14 +289,14 @@ def agreement_sentences(frame: pd.DataFrame) -> list[str]:
 # --- Heads above others of their strata (Cliff 1993) ---------------------------
 
 
-def _spread(one: stats.Floats, two: stats.Floats, kind: stats.Kind) -> float:
+def _spread(one: stats.Floats, two: stats.Floats, kind: Kind) -> float:
     """The variance of a correlation over copies of two scores."""
     copies = max(len(one), len(two))
     if copies < 2:
         return 0.0
     weights = np.ones((1, one.shape[1]))
     found = [
-        stats.correlate_weighted(one[at % len(one)], two[at % len(two)], weights, kind)[0]
+        correlate_weighted(one[at % len(one)], two[at % len(two)], weights, kind)[0]
         for at in range(copies)
     ]
     return float(np.nan_to_num(np.nanvar(found)))

@@ -27,10 +27,10 @@ from headcount.records import (
     Stage,
     hash_strings,
     json_encode,
-    template,
     to_strict,
     write_bytes,
 )
+from headcount.rooms.show import template
 from headcount.rooms.twins import random_twin
 from headcount.surveys import ReadingOptions, RoleOptions, ShardWork, survey
 from headcount.tasks import Task

@@ -6,6 +6,7 @@ count. They are counted where they happen, from the shapes that each matrix sees
 
 from __future__ import annotations
 
+import inspect
 import re
 import statistics
 import time
@@ -19,9 +20,17 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from headcount.errors import HeadcountError
-from headcount.models import Site, Subject, eval_mode, layout_of, quiet, sites_of
-from headcount.pruning import longest_input, trial_inputs
+from headcount.errors import HeadcountError, UsageError
+from headcount.models import (
+    Site,
+    Subject,
+    core_of,
+    eval_mode,
+    layout_of,
+    probe_inputs,
+    quiet,
+    sites_of,
+)
 
 # --- The parts of a forward ---------------------------------------------------------------------
 
@@ -296,3 +305,39 @@ def _clock(device: torch.device) -> tuple[Callable[[], Mark], Apart]:
         return event
 
     return mark, lambda start, end: float(start.elapsed_time(end)) / 1e3
+
+
+def trial_inputs(subject: Subject, tokens: int, batch: int) -> dict[str, Any]:
+    """Full rows of random tokens, source and target alike; pictures and sound have their own size.
+
+    >>> from headcount.models.loading import load
+    >>> inputs = trial_inputs(load("translator", device="cpu"), tokens=7, batch=2)
+    >>> {name: tuple(value.shape) for name, value in inputs.items() if name.endswith("ids")}
+    {'input_ids': (2, 7), 'decoder_input_ids': (2, 7)}
+    """
+    if tokens < 1 or batch < 1:
+        raise UsageError(f"{batch} rows of {tokens} tokens cannot be run; both are 1 or more.")
+    most = longest_input(subject)
+    if most is not None and tokens > most:
+        raise UsageError(
+            f"{subject.name} takes {most} tokens at most, and {tokens} were asked for; give "
+            "shorter lengths."
+        )
+    draw = torch.Generator().manual_seed(0)
+    inputs: dict[str, Any] = {}
+    for name, value in probe_inputs(core_of(subject.model)).items():
+        if name.endswith("ids"):  # drawn from those that the probe found to be ordinary
+            places = torch.randint(value.shape[1], (batch, tokens), generator=draw)
+            inputs[name] = value[0, places.to(value.device)]
+        else:
+            inputs[name] = value.expand(batch, *value.shape[1:]).clone()
+    if "use_cache" in inspect.signature(subject.model.forward).parameters:
+        inputs["use_cache"] = False
+    return inputs
+
+
+def longest_input(subject: Subject) -> int | None:
+    """How many tokens the model takes, where its config says so."""
+    config = core_of(subject.model).config
+    limits = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
+    return min((limit for limit in limits if isinstance(limit, int)), default=None)

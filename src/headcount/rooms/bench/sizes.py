@@ -16,7 +16,7 @@ import pandas as pd
 
 from headcount.errors import HeadcountError
 from headcount.models import Subject, eval_mode, quiet
-from headcount.pruning import can_go, in_points, prune, trial_inputs
+from headcount.pruning import can_go, in_points, prune
 from headcount.records import Head, Run, parse_heads
 from headcount.reports import (
     Source,
@@ -31,9 +31,9 @@ from headcount.reports import (
     places_gone,
     read_source,
 )
-from headcount.rooms.bench.speed import interleaved, ready
+from headcount.rooms.bench.costs import trial_inputs
+from headcount.rooms.bench.speed import interleaved, median_interval, ready
 from headcount.rooms.gates import freed_sentences, known_heads
-from headcount.stats import median_interval
 
 # --- What gates or healing reached: the run's own, else what comes with the translator ------------
 

@@ -15,7 +15,9 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 import torch
+from scipy.special import bdtr
 
 from headcount.errors import UsageError
 from headcount.models import (
@@ -27,10 +29,9 @@ from headcount.models import (
     quiet,
     switched,
 )
-from headcount.pruning import trial_inputs
 from headcount.records import Head, working
-from headcount.rooms.bench.costs import ModelCosts, model_costs, part_times
-from headcount.stats import median_interval
+from headcount.rooms.bench.costs import ModelCosts, model_costs, part_times, trial_inputs
+from headcount.stats import Interval
 
 # --- One measured pair of speeds ----------------------------------------------------------------
 
@@ -524,3 +525,21 @@ def even_heads(subject: Subject, share: float = 0.5) -> list[Head]:
             "larger share, or a model that was pruned."
         )
     return going
+
+
+def median_interval(values: npt.ArrayLike) -> Interval:
+    """The median of values ``[value]``; the ends are two of the values themselves.
+
+    Conover 1999, section 3.2: as many values lie below the median as heads fall in coin tosses.
+    NaN ends where even the outermost values are too near, below 6 values at 95%.
+
+    >>> [float(number) for number in median_interval([3, 1, 2, 5, 4, 6, 20])]
+    [4.0, 1.0, 20.0]
+    """
+    ordered = np.sort(np.asarray(values, dtype=float).ravel())
+    count = len(ordered)
+    cut = int(np.sum(bdtr(np.arange(count), count, 0.5) <= 0.025)) if count else 0
+    middle = np.asarray(np.median(ordered) if count else np.nan)[()]
+    if not cut:
+        return Interval(middle, np.asarray(np.nan)[()], np.asarray(np.nan)[()])
+    return Interval(middle, ordered[cut - 1], ordered[count - cut])

@@ -104,7 +104,9 @@ def compare_command(
         before, after = (cli.loaded(name, load) for name in (first, second))
         if target.out is not None and not target.replace:
             with hc.Run.open(target.out) as run:
-                cli.check_same_model(run, before)
+                from headcount.models import bare_table
+
+                run.check_subject(bare_table(before))
         if texts is None:
             paired = all("cross" in one.anatomy.stacks for one in (before, after))
             texts = cli.sample_corpus("sample.en-de.tsv" if paired else "sample.conllu", reading)

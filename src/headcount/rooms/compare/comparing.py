@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
 from torch import Tensor
 
 from headcount import stats
@@ -33,7 +34,6 @@ from headcount.rooms.compare.runs import Changes, role_changes
 from headcount.rooms.families import SMOOTHING
 from headcount.rooms.features import FeatureTally
 from headcount.rooms.relations import Links
-from headcount.stats import jackknife_interval
 from headcount.surveys import ReadingOptions, Tally, chosen_tallies, readings_of, survey, tabulate
 from headcount.text import Batch, BatchSize, Corpus, Long, Side, encode, intake_of, read_corpus
 from headcount.wiring import TILE, Needs, Sighting, tap, tiles_of
@@ -822,3 +822,24 @@ def _notes(work: _Work) -> list[str]:
     if work.convention == "paper":
         notes.append("cosine: the paper's text does not say what of padding counts; see headcount.")
     return notes
+
+
+def jackknife_interval(value: ArrayLike, without: ArrayLike) -> stats.Interval:
+    """A figure of all sentences, and its interval from the figures without each group.
+
+    `without` is `[group, ...]`. Delete-a-group jackknife (Tukey 1958; Kott 2001) with Student's
+    t. A difference between two models that read the same sentences is such a figure, so what
+    sentences do to both cancels.
+
+    >>> sample = np.array([3.0, 5.0, 4.0, 6.0])
+    >>> left = [np.delete(sample, place).mean() for place in range(4)]
+    >>> [round(float(number), 3) for number in jackknife_interval(sample.mean(), left)]
+    [4.5, 2.446, 6.554]
+    """
+    figure, left = np.asarray(value, np.float64), np.asarray(without, np.float64)
+    groups = len(left)
+    if groups < 2:
+        raise StatsError(f"There is {groups} group of sentences; a jackknife needs two or more.")
+    spread = ((left - left.mean(0)) ** 2).sum(0) * (groups - 1) / groups
+    half = np.sqrt(spread) * stdtrit(groups - 1, 0.975)
+    return stats.Interval(figure, figure - half, figure + half)

@@ -6,8 +6,12 @@ On disk ``exhibits/index.json`` (texts) and ``exhibits/<id>.npz`` (maps, float16
 from __future__ import annotations
 
 import re
+import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -187,3 +191,89 @@ def _read(folder: InnerPath, entry: dict[str, Any], most: int) -> Exhibit:
 
 def _damaged(path: InnerPath, error: Exception) -> str:
     return f"{path} is cut off or damaged ({error}); make the exhibits again."
+
+
+# --- How a token is shown to people -------------------------------------------------------------
+
+_NAMED = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "": "∅"}
+#: A space as SentencePiece writes it, and bytes that it has no piece for.
+_PIECE_SPACE, _BYTE = "\u2581", re.compile(r"<0x([0-9A-F]{2})>")
+
+
+def token_texts(tokens: Sequence[str]) -> list[str]:
+    """Tokens as text: what byte-level and SentencePiece tokenizers write for letters and spaces.
+
+    The space before a word goes, as long as something follows it. A character that several tokens
+    share stands in each of them with its part. Tokens of other tokenizers stay as they are.
+
+    >>> token_texts(["\u2581Mary", "s", "\u2581"]), token_texts(["\u0120Mary", "s", "\u010a"])
+    (['Mary', 's', ' '], ['Mary', 's', '\\n'])
+    >>> token_texts(["un", "##do", "\u0120x"])  # a letter of Maltese, in no text of bytes
+    ['un', '##do', 'x']
+    >>> token_texts(["\u2581", "<0xF0>", "<0x9F>", "<0x99>", "<0x82>"])
+    [' ', '\U0001f642 1/4', '\U0001f642 2/4', '\U0001f642 3/4', '\U0001f642 4/4']
+    """
+    if any(token.startswith(_PIECE_SPACE) for token in tokens):
+        spaced = [token.replace(_PIECE_SPACE, " ") for token in tokens]
+        bytes_of = [_spelt(token) for token in spaced]
+    elif any(token.startswith(("\u0120", "\u010a")) for token in tokens):
+        alphabet = _byte_alphabet()
+        if not all(sign in alphabet for token in tokens for sign in token):
+            return list(tokens)
+        bytes_of = [bytes(alphabet[sign] for sign in token) for token in tokens]
+    else:
+        return list(tokens)
+    found = _shared_characters(bytes_of)
+    if found is None:
+        return list(tokens)
+    return [text[1:] if text[:1] == " " and text.strip() else text for text in found]
+
+
+def _spelt(token: str) -> bytes:
+    byte = _BYTE.fullmatch(token)
+    return bytes([int(byte[1], 16)]) if byte else token.encode("utf-8", "surrogatepass")
+
+
+@cache
+def _byte_alphabet() -> dict[str, int]:
+    """The letter that byte-level tokenizers write for each byte (Radford et al. 2019)."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in plain]
+    return {chr(byte): byte for byte in plain} | {chr(256 + k): b for k, b in enumerate(others)}
+
+
+def _shared_characters(parts: Sequence[bytes]) -> list[str] | None:
+    """Each part as text, with a share where a character goes on in the next; None if it is none."""
+    try:
+        text = b"".join(parts).decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    ends = list(accumulate(map(len, parts)))
+    starts, found, at = [0, *ends[:-1]], [""] * len(parts), 0
+    for character in text:
+        size = len(character.encode("utf-8"))
+        own = [k for k in range(bisect_right(ends, at), len(parts)) if starts[k] < at + size]
+        own = [k for k in own if parts[k]]
+        for turn, k in enumerate(own, 1):
+            found[k] += character if len(own) == 1 else f"{character} {turn}/{len(own)}"
+        at += size
+    return found
+
+
+def visible_token(token: str) -> str:
+    """A token with its white space, control and direction characters made visible.
+
+    >>> visible_token("a b"), visible_token(""), visible_token("x\\u202ey")
+    ('a␣b', '∅', 'x⟨202e⟩y')
+    """
+    if not token:
+        return _NAMED[""]
+    return "".join(_visible(character) for character in token)
+
+
+def _visible(character: str) -> str:
+    if character in _NAMED:
+        return _NAMED[character]
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"):
+        return f"⟨{ord(character):04x}⟩"
+    return character

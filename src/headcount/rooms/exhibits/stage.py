@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.records import token_texts
-from headcount.reports import Source, StageMaker, StoryContext, StoryStage, pack_map
+from headcount.reports import Fineness, Source, StageMaker, StoryContext, StoryStage, deflated
 from headcount.rooms.exhibits.choosing import exhibits_of
-from headcount.rooms.exhibits.exhibits import Exhibit, Text, write_exhibits
+from headcount.rooms.exhibits.exhibits import Exhibit, Text, token_texts, write_exhibits
 
 #: As many sentences are kept.
 COUNT = 3
@@ -88,3 +87,16 @@ def _text(text: Text) -> dict[str, Any]:
         kept["words"] = list(text.words)
         kept["word_texts"] = list(text.word_texts)
     return kept
+
+
+def pack_map(maps: NDArray[np.float32], fineness: Fineness = "fine") -> str:
+    """The map ``[head, query, key]`` of one layer as ASCII: u16 maxima, then u8 weights.
+
+    ``coarse`` takes 1 as every row's maximum, which loses small weights and packs smaller.
+    """
+    exact = np.clip(np.nan_to_num(np.asarray(maps, dtype="float64")), 0, 1)
+    top = exact.max(axis=-1) if fineness == "fine" else np.ones(exact.shape[:-1])
+    tops = np.ceil(top * 65535).astype("<u2")
+    scale = np.maximum(tops / 65535, 1e-9)[..., None]
+    weights = np.rint(255 * exact / scale).astype("u1")
+    return deflated(tops.tobytes() + weights.tobytes())

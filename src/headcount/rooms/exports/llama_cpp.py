@@ -417,9 +417,6 @@ def _without_heads(
     return (np.zeros_like(data) if dead else data), stored
 
 
-# --- Read a `deci` again ------------------------------------------------------------------------
-
-
 # --- Files are read faster, and as they say ------------------------------------------------------
 # transformers parses the header anew for the config, the weights and the tokenizer, and rebuilds
 # the table of tensor names for every module; remembering both within one load makes a model of

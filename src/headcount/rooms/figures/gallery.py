@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 import pandas as pd
 
-from headcount import stats
 from headcount.errors import RunError, UsageError, install_hint
 from headcount.records import Head, HeadTable, Run, parse_head, parse_heads
 from headcount.reports import HELD_OUT, first_known, held_out, metric_title
-from headcount.rooms.agreement import survival
+from headcount.rooms.agreement import Kind, rank_agreement, survival
 from headcount.rooms.exhibits import Exhibit, read_exhibits
 from headcount.rooms.figures import figure as draw
 from headcount.rooms.figures.figure import Framed, Frames, Given, How, Many, Style, sheet
@@ -1137,10 +1136,10 @@ def _points(
         panel.scatter(x[own], y[own], color=colour, marker=marker, label=label, **style)
 
 
-def _agreement(x: np.ndarray, y: np.ndarray, kind: stats.Kind) -> str:
+def _agreement(x: np.ndarray, y: np.ndarray, kind: Kind) -> str:
     """A correlation with its interval, in two figures; a dash where heads are too few or alike."""
     known = np.isfinite(x) & np.isfinite(y)
-    agreed = stats.rank_agreement(x[known], y[known], kind)
+    agreed = rank_agreement(x[known], y[known], kind)
     if np.isnan(agreed.value):
         return "–"
     return f"{agreed.value:.2f} [{agreed.low:.2f}, {agreed.high:.2f}]"

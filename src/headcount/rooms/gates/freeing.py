@@ -16,15 +16,17 @@ from typing import Any
 import pandas as pd
 
 from headcount import plugins
+from headcount.importance import Intervention, Sweep
 from headcount.models import Subject
 from headcount.pruning import (
     Goal,
     Order,
     Plan,
     TrainingOptions,
+    curve_frame,
     held_out_curves,
+    point_name,
     prune,
-    trained_curve,
 )
 from headcount.records import Head, InnerPath, Journal, parse_heads
 from headcount.reports import (
@@ -37,7 +39,7 @@ from headcount.reports import (
 )
 from headcount.rooms.gates.learning import heal, learn_gates
 from headcount.rooms.gates.page import HeadSets, sets_of_frame
-from headcount.tasks import Custom, Task
+from headcount.tasks import Custom, Outcome, Task
 
 # --- A few sizes of a model ---------------------------------------------------------------------
 
@@ -284,3 +286,22 @@ def _size_stage(context: StoryContext, name: str, title: str, steps: int) -> Sto
 GATES = StageMaker(gates_stage, after="can-go", wanted=lambda context: bool(context.gates))
 REFIT = StageMaker(refit_stage, after="gates", wanted=lambda context: context.refit)
 HEAL = StageMaker(heal_stage, after="gates", wanted=lambda context: bool(context.heal))
+
+
+def trained_curve(
+    subject: Subject,
+    small: Subject,
+    task: Task,
+    order: Order,
+    batch_size: int,
+    seed: int,
+    whole: Outcome | None = None,
+) -> tuple[Sweep, pd.DataFrame, list[str]]:
+    """The whole model and a trained one on the same examples, as a curve of one point."""
+    whole = whole or task.evaluate(subject, batch_size=batch_size)
+    points = [Intervention(order.gone(1), name=point_name(order, 1))] if order.steps else []
+    outcomes = [task.evaluate(small, batch_size=batch_size) for _ in points]
+    found = Sweep(task, tuple(points), whole, tuple(outcomes), len(task), fast=False)
+    frame, notes = curve_frame(found, [order], subject, part="held-out", seed=seed)
+    frame["healed"] = frame["step"] > 0  # its weights have learned
+    return found, frame, notes

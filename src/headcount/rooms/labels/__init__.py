@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
+    from headcount.rooms.labels.hidden import MaskedLanguageModelling, mlm
     from headcount.rooms.labels.labelled import HeadTask, Regression, Similarity, embed
 
 #: What it adds; see `headcount.plugins`.
@@ -14,6 +15,7 @@ ADDS = {
         "regression": "labelled:regression",
         "similarity": "labelled:similarity",
         "glue": "labelled:glue",
+        "mlm": "hidden:mlm",
     }
 }
 

@@ -21,8 +21,21 @@ from torch.nn.functional import cosine_similarity, cross_entropy
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models import Subject, capture_hooks_off
-from headcount.stats import Floats, Kind, correlate_weighted
-from headcount.tasks import Column, FoundExamples, Label, Labelled, Marks, Metric, Task
+from headcount.rooms.agreement import Kind, correlate_weighted
+from headcount.stats import Floats
+from headcount.tasks import (
+    Column,
+    FoundExamples,
+    Label,
+    Labelled,
+    Marks,
+    Metric,
+    Task,
+    called,
+    choose_metric,
+    function_name,
+    more_is_better,
+)
 from headcount.text import Batch, Encoded, Item, Sentence
 
 # --- One example --------------------------------------------------------------------------------
@@ -487,7 +500,7 @@ def classification(
     >>> classification([("A fine film.", 1), ("A dull film.", 0)])
     Classification('examples in hand', 2 examples, accuracy)
     """
-    chosen = tasks.read_metric("classification", metric, METRICS)
+    chosen = read_metric("classification", metric, METRICS)
     if positive not in (0, 1):
         raise UsageError(f"The positive class is {positive!r}; F1 of two classes is about 0 or 1.")
     found = read_labelled(examples, "classification", Columns(text, text2, label, header))
@@ -610,7 +623,7 @@ def regression(
     >>> regression([("A dog.", "A hound.", 4.5), ("A dog.", "A tax.", 0.5)])
     Regression('examples in hand', 2 examples, spearman)
     """
-    chosen = tasks.read_metric("regression", metric, NUMBER_METRICS)
+    chosen = read_metric("regression", metric, NUMBER_METRICS)
     found = read_labelled(examples, "regression", Columns(text, text2, label, header))
     return Regression(found.examples, chosen, found.name)
 
@@ -711,7 +724,7 @@ def similarity(
     >>> similarity([("A dog.", "A hound.", 4.5), ("A dog.", "A tax.", 0.5)]).span
     (0.5, 4.5)
     """
-    chosen = tasks.read_metric("similarity", metric, NUMBER_METRICS)
+    chosen = read_metric("similarity", metric, NUMBER_METRICS)
     found = read_labelled(examples, "similarity", Columns(text, text2, label, header))
     if found.examples[0].second is None:
         raise InputError(
@@ -725,3 +738,36 @@ def similarity(
     # A single score has no span of its own: it is taken as nothing alike.
     span = (low, high) if low < high else (low, low + 1.0)
     return Similarity(found.examples, chosen, found.name, span, prefix)
+
+
+#: Draws of a bootstrap of a metric of the caller's own.
+_OWN_DRAWS = 1000
+
+
+def own_metric_of(metric: Any) -> Metric:
+    """A function of predictions and references, `[example]` each, as a metric."""
+
+    def drawn(statistics: Floats, weights: Floats) -> Floats:
+        rows = np.arange(len(statistics))
+        found = []
+        for counts in weights:
+            some = statistics[np.repeat(rows, counts.astype(int))]
+            found.append(called(metric, some[:, 0], some[:, 1]))
+        return np.array(found)
+
+    return Metric(
+        function_name(metric),
+        ("prediction", "reference"),
+        None,
+        higher_is_better=more_is_better(metric),
+        each=lambda rows: (rows[:, 0] == rows[:, 1]).astype(np.float64),
+        drawn=drawn,
+        most_draws=_OWN_DRAWS,
+    )
+
+
+def read_metric(kind: str, metric: Any, known: Mapping[str, Metric]) -> Metric:
+    """A kind's metric by name, or one of the caller's own."""
+    if isinstance(metric, str):
+        return choose_metric(kind, metric, known)
+    return own_metric_of(metric)

@@ -16,6 +16,7 @@ from headcount import tasks
 from headcount.errors import ModelError
 from headcount.importance import Intervention, sweep
 from headcount.models import Subject
+from headcount.rooms.labels import MaskedLanguageModelling
 from headcount.stats import Floats
 from headcount.text import Batch, Item, Sentence, split_words
 
@@ -57,7 +58,7 @@ class _Continued(tasks.LanguageModelling):
 
 
 @dataclass(frozen=True, repr=False)
-class _Hidden(tasks.MaskedLanguageModelling):
+class _Hidden(MaskedLanguageModelling):
     """Each example hides the pieces of one word, which are predicted together."""
 
     width: int = 0

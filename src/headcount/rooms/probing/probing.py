@@ -23,7 +23,7 @@ from safetensors.torch import load as loaded
 from safetensors.torch import save
 
 from headcount.errors import HeadcountError, InputError, ModelError, RunError, UsageError
-from headcount.models import Subject, check_subject, subject_facts
+from headcount.models import Subject, bare_table, check_subject, subject_facts
 from headcount.models import load as load_model
 from headcount.records import (
     Column,
@@ -595,8 +595,7 @@ def probe(
         if replace:
             kept.drop_shards("probe")
         else:  # a run of another model is refused before the work
-            about = {"weights": subject.weights_hash}
-            kept.check_subject(HeadTable.of(subject.heads, {}, provenance=about))
+            kept.check_subject(bare_table(subject))
         stage = kept.stage("probe")
         work.shards = ShardWork(work.shards.engine, kept.shards("probe"))
         result = work.done()

@@ -8,6 +8,7 @@ so a driver that is killed begins with what was not answered yet, with any numbe
 from __future__ import annotations
 
 import logging
+import math
 import os
 import platform
 import re
@@ -15,12 +16,16 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any
 
-from headcount.errors import HeadcountError, RunError, UsageError, install_hint
+import torch
+
+from headcount.errors import HeadcountError, ModelError, RunError, UsageError, install_hint
+from headcount.models import Subject, capture_hooks_off, load
 from headcount.records import (
     DEATHS,
     TRIES,
@@ -66,6 +71,11 @@ class RayEngine:
 
     def pack(self, thing: Any) -> Callable[[], Any]:
         """A copy: what happens to the thing from now on does not travel."""
+        if isinstance(thing, Subject):
+            return carried(thing, self._copied, self.gpus_per_worker)
+        return self._copied(thing)
+
+    def _copied(self, thing: Any) -> Callable[[], Any]:
         return partial(_unpacked, _ray().cloudpickle.dumps(thing))
 
     def run(self, make: MakeWorker, pieces: Iterable[Piece]) -> Iterator[Answer]:
@@ -385,3 +395,80 @@ def _full(error: BaseException) -> RunError:
         f"A node of the cluster has no room left on its disk ({_line(error)}); what is done is "
         "safe: free some room there and run the same again."
     )
+
+
+#: Bytes of weights above which a worker reads the model itself from where it came.
+_SENT = 4 << 30
+
+
+def carried(
+    subject: Subject, pack: Callable[[Any], Callable[[], Any]], gpus: float = 0
+) -> Callable[[], Subject]:
+    """What gives a worker of an engine its model: this one, or a copy where it works.
+
+    A copy is sent with the work, or read again from the model's source where it is large; then it
+    must have the same weights. It lies on the worker's GPUs; over several, accelerate spreads it.
+    """
+    size = sum(weight.numel() * weight.element_size() for weight in subject.model.parameters())
+    how: dict[str, Any] = {"gpus": gpus, "name": subject.name}
+    if size > _SENT and subject.source != "in hand":
+        where = {"dtype": str(subject.dtype).removeprefix("torch."), "revision": subject.revision}
+        return partial(_read_again, subject.source, subject.weights_hash, where, **how)
+
+    with capture_hooks_off(subject.model):
+        sent = subject
+        if subject.device.type != "cpu":
+            sent = replace(subject, model=deepcopy(subject.model).to("cpu"))
+        return partial(_sent, pack(sent), **how)
+
+
+def _sent(packed: Callable[[], Subject], *, gpus: float, name: str) -> Subject:
+    return _placed(packed(), gpus=gpus, name=name)
+
+
+def _read_again(
+    source: str, weights: str, where: dict[str, Any], *, gpus: float, name: str
+) -> Subject:
+    subject = load(source, device="cpu", **where)
+    if subject.weights_hash != weights:
+        raise ModelError(
+            f"{name} has other weights where a worker reads it ({source}); put the same files on "
+            "every node."
+        )
+    return _placed(subject, gpus=gpus, name=name)
+
+
+def _placed(subject: Subject, *, gpus: float, name: str) -> Subject:
+    """The subject on the GPUs of its worker, as the cluster gave them out."""
+    subject.name = name
+    count = min(math.ceil(gpus), torch.cuda.device_count())
+    if gpus and not count:
+        raise ModelError(
+            f"A worker for {name} was given {gpus:g} GPUs and torch sees none there; install torch "
+            "with CUDA on that node, or leave gpus-per-worker out."
+        )
+    if count == 1:
+        subject.model.to("cuda")
+    elif count > 1:
+        spread_over(subject)
+    return subject
+
+
+def spread_over(subject: Subject, room: dict[int | str, int | str] | None = None) -> None:
+    """Put a model's layers on several devices by accelerate's device map, in place.
+
+    `room` is its `max_memory`, a device to its bytes; by default all GPUs that are seen, with what
+    is free there. A model that does not fit is refused rather than left half on the disk.
+    """
+    from accelerate import dispatch_model, infer_auto_device_map
+    from accelerate.utils import get_balanced_memory
+
+    whole = getattr(subject.inner, "_no_split_modules", None)
+    most = get_balanced_memory(subject.model, max_memory=room, no_split_module_classes=whole)
+    devices = infer_auto_device_map(subject.model, max_memory=most, no_split_module_classes=whole)
+    if {"disk", *({"cpu"} - set(room or ()))} & set(devices.values()):
+        raise ModelError(
+            f"{subject.name} does not fit into the devices of a worker; give it more of them "
+            "(--engine ray,gpus-per-worker=), or use --load dtype=bfloat16."
+        )
+    dispatch_model(subject.model, devices)

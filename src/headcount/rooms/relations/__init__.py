@@ -21,6 +21,7 @@ ADDS = {
     "views": {"relations": "page:relation_part"},
     "parts": {"missed relations": "page:missed", "best heads": "page"},
     "roles": {"syntactic": "syntactic:Syntactic"},
+    "names": {"roles.best_heads": "best:best_heads", "roles.not_shown": "best:not_shown"},
     "tallies": {
         "relations": "relations:PLAN",
         "links": "links:LINKS_PLAN",

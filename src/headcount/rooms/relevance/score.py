@@ -25,7 +25,7 @@ from headcount.errors import ModelError, UsageError
 from headcount.importance import Arrays, BatchWork, Measure, Score, ScoreOptions, ScoreWork
 from headcount.models import Anatomy, Subject, check_finite, enough_memory
 from headcount.records import STACKS, Column, Engine, EngineOptions, HeadTable, Journal
-from headcount.rooms.labels import HeadTask, Similarity, embed
+from headcount.rooms.labels import HeadTask, MaskedLanguageModelling, Similarity, embed
 from headcount.rooms.relevance.contribution import Straightened, straightened
 from headcount.rooms.relevance.propagate import (
     Flow,
@@ -167,9 +167,7 @@ def explanation_target(task: tasks.Task) -> str:
 @contextmanager
 def explaining(subject: Subject, task: tasks.Task, draw: Draw | None = None) -> Iterator[Explain]:
     """How the predictions of a task are explained, within the block: all, or some of a text."""
-    if isinstance(
-        task, tasks.Translation | tasks.LanguageModelling | tasks.MaskedLanguageModelling
-    ):
+    if isinstance(task, tasks.Translation | tasks.LanguageModelling | MaskedLanguageModelling):
         with words_read(subject) as words:
             yield lambda tracing, batch: _words(tracing, batch, words, draw or Draw())
     elif isinstance(task, Similarity):

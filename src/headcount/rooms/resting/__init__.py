@@ -5,8 +5,9 @@ ADDS = {
     "roles": {
         "separator": "separator:Separator",
         "sink": "sink:Sink",
-        "source-end": "source_end:SourceEnd",
+        "source-end": "sink:SourceEnd",
     },
+    "tallies": {"separator-rows": "separator:ROWS"},
     "trials": {"no-op": "noop:PLAN"},
     "names": {"norms": "norms:norms"},
 }

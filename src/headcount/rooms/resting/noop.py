@@ -26,10 +26,10 @@ from headcount import stats
 from headcount.errors import ModelError, StatsError, UnsupportedModel, UsageError, check_convention
 from headcount.models import Site, Subject, eval_mode, on_exit, refuse_nan
 from headcount.records import STACKS, Column
-from headcount.rooms.labels import embed
+from headcount.rooms.labels import MaskedLanguageModelling, embed, mlm
 from headcount.stats import Floats
 from headcount.surveys import Finding, Findings, TrialCounts, TrialPlan, TrialTexts
-from headcount.tasks import MaskedLanguageModelling, Task, label_counts, lm, mlm, translation
+from headcount.tasks import Task, label_counts, lm, translation
 from headcount.text import Batch, Side, read_corpus, texts_of
 from headcount.wiring import Attended, Turns, attached, of_class
 

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from headcount import stats
-from headcount.records import Head, HeadTable
+from headcount.records import Column, Head, HeadTable
 from headcount.rooms.relations import Syntactic
 from headcount.rooms.resting.sink import SINK
+from headcount.surveys import (
+    ENTROPY,
+    Reading,
+    SumsTally,
+    TallyPlan,
+    add_macro,
+    over_rows,
+    read_columns,
+)
 from headcount.surveys.roles import Verdict, best_of, head_of, kind_beside, value_text
+from headcount.wiring import Needs, Sighting, uniform_entropy
 
 SEPARATOR = kind_beside(__file__, "separator")
 PUNCTUATION = kind_beside(__file__, "punctuation")
@@ -208,3 +219,53 @@ def _loss_change(table: HeadTable, head: Head, column: str) -> str:
     if not len(row):
         return ""
     return f", |dL/dα| there {row['share'].iloc[0]:.2f} of that on other tokens in its layer"
+
+
+ENTROPY_SEPARATOR = replace(
+    ENTROPY,
+    name="entropy_separator",
+    title="Entropy of separators",
+    meaning="Mean entropy of the attention of separators.",
+    paper="Clark et al. 2019, section 3.2",
+    group="How broad it is",
+)
+
+
+SEPARATOR_BREADTH = Column(
+    "separator_breadth",
+    meaning="Entropy of a separator's attention as a share of what uniform attention would have.",
+    paper="Clark et al. 2019, section 3.2",
+    range=(0, 1),
+    more="broader",
+    group="How broad it is",
+)
+
+
+@dataclass
+class SeparatorRow(SumsTally):
+    """Entropy of the rows of separators, averaged over texts."""
+
+    columns = (ENTROPY_SEPARATOR, SEPARATOR_BREADTH)
+    together = True
+    needs = Needs(entropy=True)
+
+    def update(self, sighting: Sighting) -> None:
+        """Add each text's mean entropy, and its share of the largest possible."""
+        assert sighting.entropy is not None
+        rows = sighting.queries.separator & sighting.queries.real
+        most = uniform_entropy(sighting.visible)
+        rows = rows & (most > 0)  # a row that sees one token alone has no breadth
+        breadth = sighting.entropy / most.clamp_min(torch.finfo(torch.float32).tiny)[:, None]
+        counted = sighting.weigh(rows)
+        cells, totals = counted.sum(-1), {}
+        for column, values in zip(self.columns, (sighting.entropy, breadth), strict=True):
+            totals[column.name] = over_rows(torch.where(rows[:, None], values, 0), counted)
+        add_macro(self.sums, sighting.site, totals, dict.fromkeys(totals, cells))
+
+    def compute(self) -> list[Reading]:
+        """Two readings a site."""
+        return read_columns(self.sums, self.columns, "no separator asks here")
+
+
+#: A survey has it where the role is judged.
+ROWS = TallyPlan(lambda *_: SeparatorRow(), columns=SeparatorRow.columns, read_by="separator")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from headcount.records import HeadTable
-from headcount.surveys.roles import TRIALS, TrialRole, head_of, kind_beside
+from headcount.rooms.trials import TrialRole
+from headcount.surveys.roles import TRIALS, head_of, kind_beside
 
 SINK = kind_beside(__file__, "sink")
 
@@ -72,3 +73,25 @@ def _sinks(table: HeadTable, row: pd.Series) -> pd.DataFrame:
     sinks = table.details[SINKS]
     own = sinks[(sinks[["stack", "layer", "head"]] == list(head_of(row))).all(axis=1)]
     return own.sort_values("text", key=lambda text: text != "as written", kind="stable")
+
+
+# --- Heads that rest at the end of the source -----------------------------------------------------
+
+SOURCE_END = kind_beside(__file__, "source-end")
+
+
+@dataclass(frozen=True)
+class SourceEnd(TrialRole):
+    """Heads whose mass is mostly on the source's end token and final punctuation.
+
+    The sink of cross attention; half of the mass is asked for, a threshold of ours.
+    """
+
+    least: float = 0.5
+    #: The level of the test, Holm over all heads.
+    level: float = 0.05
+    kind = SOURCE_END
+    name = "source-end"
+    column = "source_end"
+    reads = ("source_end", TRIALS)
+    measured, usual_label = "the end of the source", "end of source"

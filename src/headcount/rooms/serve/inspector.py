@@ -15,11 +15,11 @@ from torch import Tensor
 
 from headcount.bundle import sample
 from headcount.errors import UsageError
-from headcount.models import Subject, eval_mode
+from headcount.models import Subject, bare_table, eval_mode
 from headcount.pruning import read_heads
-from headcount.records import Column, Head, HeadTable, Run, parse_head, token_texts
+from headcount.records import Column, Head, HeadTable, Run, parse_head
 from headcount.reports import Source, kind_part, looks, read_source, role_part
-from headcount.rooms.exhibits import Exhibit, encode_one, look_at
+from headcount.rooms.exhibits import Exhibit, encode_one, look_at, token_texts
 from headcount.rooms.gates import known_heads, sets_of_frame
 from headcount.tasks import forward, own_output
 from headcount.text import Batch, Pair, intake_of, read_corpus, texts_of
@@ -400,9 +400,7 @@ def inspector_of(subject: Subject, run: str | Path | None = None) -> Inspector:
     if run is None:
         return Inspector(subject)
     opened = Run.open(run, create=False)
-    opened.check_subject(
-        HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash})
-    )
+    opened.check_subject(bare_table(subject))
     return Inspector(subject, read_source(opened, exhibits=False))
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import headcount as hc
-from headcount.cli import Chat, Json, Model, argument, loaded, output, print_json
+from headcount.cli import Json, Model, argument, loaded, output, print_json
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
 from headcount.records import option, parse_head
@@ -35,7 +35,10 @@ def show_command(
         str | None,
         typer.Option(metavar="NAME", help="The head: stack.layer.head, from 0, e.g. enc.0.2."),
     ] = None,
-    chat: Chat = False,
+    chat: Annotated[
+        bool,
+        typer.Option("--chat", help="Put each text into the model's chat template, as a user's."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Draw where a head, or a layer, looks on one sentence.

@@ -14,17 +14,9 @@ from rich.text import Text
 
 from headcount.errors import InputError, UnknownHead, UsageError
 from headcount.models import Subject, check_subject, refuse_nan
-from headcount.records import (
-    Drawn,
-    Head,
-    check_heads,
-    old_keywords,
-    parse_head,
-    template,
-    token_texts,
-    visible_token,
-)
-from headcount.rooms.exhibits import encode_one
+from headcount.records import Drawn, Head, check_heads, old_keywords, parse_head
+from headcount.rooms.exhibits import encode_one, token_texts, visible_token
+from headcount.rooms.show.notebook import template
 from headcount.text import Batch, Pair, intake_of
 from headcount.wiring import Needs, Sighting, tap
 

@@ -20,6 +20,7 @@ from headcount import plugins
 from headcount.errors import Fault, InputError, sound
 from headcount.text import (
     AS_USUAL,
+    Corpus,
     CorpusFormat,
     Form,
     Item,
@@ -33,6 +34,7 @@ from headcount.text import (
     check_tree,
     divided,
     place_forms,
+    sentences_of,
     whole_number,
 )
 
@@ -296,3 +298,39 @@ def _translated(sentences: Iterable[Sentence], comment: str, name: str) -> Itera
 
 #: Both among the formats of corpora.
 CONLLU, CONLL = (CorpusFormat(read, translations=True) for read in (read_conllu, read_conll))
+
+
+# --- Two corpora side by side, as pairs: a treebank and its translation -------------------------
+
+
+def side_by_side(sources: Corpus, targets: Corpus) -> Corpus:
+    """Pairs of the corpora's sentences, in order, each side with the words it has.
+
+    >>> found = side_by_side(read_corpus(["Rain.", "Go!"]), read_corpus(["Regen.", "Geh!"]))
+    >>> [pair.target for pair in found]
+    ['Regen.', 'Geh!']
+    """
+    for corpus in (sources, targets):
+        if corpus.paired:
+            raise InputError(f"{corpus.name} holds pairs already; give sentences.")
+    if len(sources) != len(targets):
+        raise InputError(
+            f"{sources.name} has {len(sources)} sentences and {targets.name} has {len(targets)}; "
+            "side by side they must have the same number."
+        )
+
+    def pairs(skipped: Counter[str]) -> Iterator[Pair]:
+        skipped.update(sources.skipped + targets.skipped)
+        for source, target in zip(sources, targets, strict=True):
+            assert isinstance(source, Sentence) and isinstance(target, Sentence)  # noqa: PT018
+            # Refuse sentences that say themselves that they are not each other's translation.
+            first, second = (each.comments.get("sent_id") for each in (source, target))
+            if first is not None and second is not None and first != second:
+                raise InputError(
+                    f"The sentences {first} and {second} stand side by side; the corpora must have "
+                    "the same sentences in the same order."
+                )
+            annotated = (*sentences_of(source), *sentences_of(target))
+            yield Pair(source.text, target.text, source.line, (annotated[0], annotated[1]))
+
+    return Corpus(pairs, f"{sources.name} with {targets.name}")

@@ -6,6 +6,14 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.rooms.trials.alignment import Aligner, linked
+    from headcount.rooms.trials.inputs import (
+        Stream,
+        predicts_tokens,
+        stream_of,
+        token_logits,
+        wrapping_of,
+    )
+    from headcount.rooms.trials.recall import TrialRole, passing_rows, plain_words
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {
@@ -16,6 +24,7 @@ ADDS = {
         "duplicate": "recall:Duplicate",
         "previous": "recall:Previous",
     },
+    "names": {"roles.TrialRole": "recall:TrialRole"},
     "trials": {
         "repeats": "repeats:REPEATS",
         "copying": "repeats:COPYING",

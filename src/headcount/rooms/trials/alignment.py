@@ -25,19 +25,10 @@ from torch import Tensor
 
 from headcount.models import Site, Subject
 from headcount.records import Column
+from headcount.rooms.trials.inputs import measure_of, run_metrics, stream_of, wrapping_of
 from headcount.rooms.trials.repeats import id_batches, why_unread
 from headcount.stats import Counts, Floats
-from headcount.surveys import (
-    Finding,
-    Findings,
-    Measure,
-    TrialPlan,
-    interval_of,
-    measure_of,
-    run_metrics,
-    stream_of,
-    wrapping_of,
-)
+from headcount.surveys import Finding, Findings, Measure, TrialPlan, interval_of
 from headcount.text import Batch, Side, encode, intake_of
 from headcount.wiring import Needs, Sighting
 

@@ -18,18 +18,16 @@ from torch import Tensor
 from headcount.errors import UsageError
 from headcount.models import Subject
 from headcount.records import Column
-from headcount.rooms.trials.repeats import id_batches, why_unread
-from headcount.surveys import (
-    Finding,
-    Findings,
+from headcount.rooms.trials.inputs import (
     Stream,
-    TrialPlan,
     measure_of,
     predicts_tokens,
     run_metrics,
     stream_of,
     wrapping_of,
 )
+from headcount.rooms.trials.repeats import id_batches, why_unread
+from headcount.surveys import Finding, Findings, TrialPlan
 from headcount.text import intake_of
 from headcount.wiring import Needs, Sighting, hooked
 

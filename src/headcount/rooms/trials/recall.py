@@ -6,18 +6,100 @@ al. 2020.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import pandas as pd
 
 from headcount.records import HeadTable
 from headcount.surveys import roles
+from headcount.surveys.roles import (
+    TRIALS,
+    Verdict,
+    best_of,
+    row_verdicts,
+    value_text,
+)
 
 INDUCTION = roles.kind_beside(__file__, "induction")
 
 
+class TrialRole:
+    """Heads whose value in a trial reaches `least`, above chance at the test's `level`.
+
+    It is reached where the lower end of the interval reaches it.
+    """
+
+    name: ClassVar[str]
+    column: ClassVar[str]
+    #: What the trial measures, in words, and the label of such a head.
+    measured: ClassVar[str]
+    usual_label: ClassVar[str]
+    least: float
+    #: The level of the test, Holm over all heads.
+    level: float
+
+    def judge(self, table: HeadTable) -> list[Verdict]:
+        """The heads that pass, the highest value first."""
+        rows = passing_rows(table, self.column, least=partial(self.line, table), level=self.level)
+        return row_verdicts(
+            rows, self.name, partial(self.label, table), partial(self.evidence, table)
+        )
+
+    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
+        """The value of the twin's best head."""
+        return best_of(twin, self.column, verdict.head.stack)
+
+    @property
+    def asks(self) -> tuple[tuple[str, str, float], ...]:
+        """What it asks a share of, in words, the column, and the least."""
+        return ((self.measured, self.column, self.least),)
+
+    def line(self, table: HeadTable, rows: pd.DataFrame) -> pd.Series:
+        """What the lower end of each head's interval must reach."""
+        return pd.Series(self.least, rows.index)
+
+    def label(self, table: HeadTable, row: pd.Series) -> str:
+        """Which of its kind a head is."""
+        return self.usual_label
+
+    def evidence(self, table: HeadTable, row: pd.Series) -> str:
+        """The figures in words."""
+        return plain_words(self.measured, row)
+
+
+def passing_rows(
+    table: HeadTable,
+    column: str,
+    *,
+    least: float | Callable[[pd.DataFrame], pd.Series],
+    level: float,
+    margin: float = 0.0,
+) -> pd.DataFrame:
+    """The rows that reach the line (95%), lie so far above the baseline and are no chance."""
+    rows = table.details[TRIALS]
+    rows = rows[rows["column"] == column]
+    above = rows["low"] - rows["baseline"] >= margin
+    line = least(rows) if callable(least) else least
+    held = rows[(rows["low"] >= line) & above & (rows["p_adjusted"] <= level)]
+    return held.sort_values("value", ascending=False, kind="stable")
+
+
+def plain_words(what: str, row: pd.Series) -> str:
+    """What was measured, its value with interval, and the baseline.
+
+    >>> row = pd.Series({"value": 0.86, "low": 0.79, "high": 0.92, "baseline": 0.021,
+    ...                  "against": "uniform attention"})
+    >>> plain_words("what followed last time", row)
+    'what followed last time 0.86 [0.79, 0.92], uniform attention 0.02'
+    """
+    return f"{what} {value_text(row)}, {row['against']} {row['baseline']:.2f}"
+
+
 @dataclass(frozen=True)
-class Induction(roles.TrialRole):
+class Induction(TrialRole):
     """Heads whose mean weight on the token after the first occurrence is high.
 
     Olsson et al. 2022: prefix matching. The paper draws no line; the threshold is ours. The label
@@ -34,7 +116,7 @@ class Induction(roles.TrialRole):
 
     def label(self, table: HeadTable, row: pd.Series) -> str:
         """Whether the head copies as well."""
-        copying = roles.passing_rows(table, "induction_effect", least=0.0, level=self.level)
+        copying = passing_rows(table, "induction_effect", least=0.0, level=self.level)
         heads = {roles.head_of(other) for _, other in copying.iterrows()}
         return "matches and copies" if roles.head_of(row) in heads else "matches prefixes"
 
@@ -51,7 +133,7 @@ RETRIEVAL = roles.kind_beside(__file__, "retrieval")
 
 
 @dataclass(frozen=True)
-class Retrieval(roles.TrialRole):
+class Retrieval(TrialRole):
     """Heads that point at a needle's tokens while they are copied.
 
     Wu et al. 2024, section 2: a retrieval score of 0.1 or more. As in the paper, only a model that
@@ -90,7 +172,7 @@ DUPLICATE = roles.kind_beside(__file__, "duplicate")
 
 
 @dataclass(frozen=True)
-class Duplicate(roles.TrialRole):
+class Duplicate(TrialRole):
     """Heads whose mean weight on the other occurrence of a token is high.
 
     Wang et al. 2023, section 3. The paper draws no line; the threshold is ours.
@@ -109,7 +191,7 @@ PREVIOUS = roles.kind_beside(__file__, "previous")
 
 
 @dataclass(frozen=True)
-class Previous(roles.TrialRole):
+class Previous(TrialRole):
     """Heads that put most of their weight on the token before, on random text.
 
     Elhage et al. 2021 and Olsson et al. 2022: in random tokens nothing but the place can be
@@ -171,12 +253,10 @@ class Alignment:
 
     def _judge(self, table: HeadTable, when: str) -> list[roles.Verdict]:
         return roles.row_verdicts(
-            roles.passing_rows(
-                table, WHEN[when], least=self.least, level=self.level, margin=self.margin
-            ),
+            passing_rows(table, WHEN[when], least=self.least, level=self.level, margin=self.margin),
             self.name,
             lambda row: when,
-            lambda row: roles.plain_words(f"the source of a token {when}", row),
+            lambda row: plain_words(f"the source of a token {when}", row),
         )
 
     def chance(self, twin: HeadTable, verdict: roles.Verdict) -> float:

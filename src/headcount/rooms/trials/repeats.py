@@ -20,20 +20,16 @@ from torch import Tensor
 
 from headcount.models import Subject
 from headcount.records import Column
-from headcount.stats import Floats
-from headcount.surveys import (
-    Finding,
-    Findings,
+from headcount.rooms.trials.inputs import (
     Layout,
-    Measure,
-    TrialCounts,
-    TrialPlan,
     measure_of,
     predicts_tokens,
     run_metrics,
     token_logits,
     wrapping_of,
 )
+from headcount.stats import Floats
+from headcount.surveys import Finding, Findings, Measure, TrialCounts, TrialPlan
 from headcount.text import SIDES, Batch, intake_of, ready_batch, special_ids
 from headcount.wiring import Needs, Sighting, Valve, known_ids, valve
 

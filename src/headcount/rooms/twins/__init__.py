@@ -8,6 +8,6 @@ if TYPE_CHECKING:
     from headcount.rooms.twins.twin import random_twin
 
 #: What it adds; see `headcount.plugins`.
-ADDS = {"parts": {"random twin": "twin:random_twin"}}
+ADDS = {"parts": {"control": "twin"}}
 
 open_door(__name__)

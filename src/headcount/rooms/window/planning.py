@@ -28,6 +28,7 @@ from headcount.importance import Intervention, Sweep, check_task
 from headcount.models import Subject, check_subject, eval_mode
 from headcount.pruning import Order, held_out_curves, point_of, removed_counts, unit_of
 from headcount.records import Brief, Head, Journal, Run, hash_strings, writable_run
+from headcount.rooms.trials import Stream, predicts_tokens, stream_of, token_logits, wrapping_of
 from headcount.rooms.window.restricting import (
     SIMPSON,
     Window,
@@ -38,7 +39,6 @@ from headcount.rooms.window.restricting import (
     restricted,
 )
 from headcount.stats import Floats, ratio
-from headcount.surveys import Stream, predicts_tokens, stream_of, token_logits, wrapping_of
 from headcount.tasks import IGNORED, LOSS, Marks, Metric, Outcome, Task, choose_metric, label_counts
 from headcount.text import Batch, Sentence, intake_of, ready_batch
 from headcount.wiring import Turns, attached
@@ -680,9 +680,9 @@ def restrict_command(
     if place is not None and plan.step:
         plan.save(subject, place.model)
     if json:
-        names = [str(head) for head in plan.near]
+        near = [str(head) for head in plan.near]
         rows = plan.curve.to_dict("records")
-        print_json({"sentence": plan.sentence, "near": names, "curve": rows})
+        print_json({"sentence": plan.sentence, "near": near, "curve": rows})
         return
     output().print(plan.sentence)
     print_notes([*subject.notes, *plan.notes])

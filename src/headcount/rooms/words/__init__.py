@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         number_cells,
         resample_units,
         universal,
+        word_maps,
         word_tiles,
     )
     from headcount.rooms.words.pairs import (
@@ -44,5 +45,8 @@ if TYPE_CHECKING:
         one_group,
         word_pairs,
     )
+
+#: What it adds; see `headcount.plugins`.
+ADDS = {"names": {"text.word_maps": "counts:word_maps"}}
 
 open_door(__name__)

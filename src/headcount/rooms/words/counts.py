@@ -15,16 +15,18 @@ from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from headcount import stats
-from headcount.errors import StatsError
+from headcount.errors import StatsError, UsageError
 from headcount.models import Site
 from headcount.records import STACKS, Head
-from headcount.text import Rows, Words, word_maps
+from headcount.stats import Alternative, read_sentences
+from headcount.text import Rows, Words
 from headcount.wiring import Needs, Sighting
 
 # --- A window's own words, without room for the rest of a long text -----------------------------
@@ -391,7 +393,7 @@ def figures_by_split(
             theirs = np.full(len(n), np.nan) if place is None else counts.offsets[rows, place]
             p: Any = np.nan
             if place is not None and split == "report" and enough and len(n) > 1:
-                p = stats.sign_flip_counts(hits - theirs[:, None], alternative="greater")
+                p = sign_flip_counts(hits - theirs[:, None], alternative="greater")
             yield {**figures, **about, "baseline": theirs.sum() / n.sum(), "p": p}
 
 
@@ -426,3 +428,156 @@ def correct_tests(frame: pd.DataFrame, tested: pd.Index, level: float) -> None:
     p = frame.loc[tested, "p"].to_numpy(dtype=float)
     frame.loc[tested, "p_adjusted"] = stats.holm(p)
     frame.loc[tested, "p_bh"] = stats.benjamini_hochberg(p)
+
+
+# --- The sign-flip test of whole-number differences ---------------------------------------------
+# Hits of a head minus hits of its baseline are whole numbers, so the sum under random signs has a
+# distribution with a closed form: no draws, no noise, and thousands of heads at once.
+
+#: Smaller p values are given as this one: the sum that makes them is no more exact.
+SMALLEST = 1e-13
+
+
+# Heads times frequencies held at once: 64 MB a matrix.
+_HELD = 2**23
+
+
+def sign_flip_counts(
+    differences: npt.ArrayLike, *, alternative: Alternative = "two-sided"
+) -> Floats:
+    """p of paired whole-number differences ``[sentence, head...]``: is their sum 0?
+
+    Fisher 1935, section 21, over all patterns of signs. With c_k sentences of difference ±k the
+    absolute differences that get a minus sign add up to U, whose characteristic function is
+    the product of ((1 + exp(ikt)) / 2)^c_k; p is a value of U's distribution function, summed from
+    it over as many frequencies as U has values. Two systems that count hits among the same arcs
+    may be compared this way, for then their difference is that of the hits.
+
+    >>> float(sign_flip_counts([2, 1, 0, 3, 1, 1, -1, 2], alternative="greater").round(6))
+    0.039063
+    """
+    given = _read_whole(differences)
+    flat = given.reshape(len(given), -1)
+    size = max(1, _HELD // max(1, int(np.abs(flat).sum(axis=0).max())))
+    parts = [flat[:, start : start + size] for start in range(0, flat.shape[1], size)]
+    p = np.concatenate([_counts_p_values(part, alternative) for part in parts])
+    return p.reshape(given.shape[1:])[()]
+
+
+def _read_whole(differences: npt.ArrayLike) -> NDArray[np.int_]:
+    given = read_sentences(differences, "differences")
+    whole = np.rint(given).astype(np.int64)
+    if np.any(whole != given):
+        raise StatsError(
+            f"The differences hold {given[whole != given][0]:g}, which is no whole number; "
+            "use sign_flip for differences that are not counts."
+        )
+    return whole
+
+
+def _counts_p_values(differences: NDArray[np.int_], alternative: Alternative) -> Floats:
+    """The share of sign patterns whose sum is at least as far out, ``[head]``."""
+    total, value = np.abs(differences).sum(axis=0), differences.sum(axis=0)
+    far = {"greater": value, "less": -value, "two-sided": np.abs(value)}[alternative]
+    most = int(np.abs(differences).max(initial=1))
+    # How many sentences differ by 1, by 2, ..., [head, size].
+    sizes = np.stack([(np.abs(differences) == k).sum(axis=0) for k in range(1, most + 1)], axis=1)
+    p = _at_most((total - far) // 2, total, sizes)
+    p = np.where(alternative == "two-sided", 2 * p, p)
+    fewest = 2.0 ** ((alternative == "two-sided") - np.count_nonzero(differences, axis=0))
+    return np.clip(p, np.maximum(np.minimum(fewest, 1), SMALLEST), 1)
+
+
+def _at_most(bound: NDArray[np.int_], total: NDArray[np.int_], sizes: NDArray[np.int_]) -> Floats:
+    """P(U <= bound): the inverse transform, its sum over 0..bound in closed form (Dirichlet).
+
+    An odd number of frequencies keeps every cosine away from 0. Angles are multiples of pi/n, so
+    they are reduced in whole numbers, which is exact.
+    """
+    n = int(total.max(initial=0)) // 2 * 2 + 1
+    n += 2 * (n <= total.max(initial=0))
+    j = np.arange(1, n // 2 + 1)
+    k = np.arange(1, sizes.shape[1] + 1)
+
+    def angle(multiple: NDArray[np.int_]) -> Floats:
+        return np.asarray(np.pi / n * (multiple % (2 * n)))
+
+    cosines = np.cos(angle(np.outer(k, j)))
+    size = np.exp(sizes @ np.log(np.abs(cosines)))
+    sign = 1 - 2 * ((sizes @ (cosines < 0).astype(np.int64)) % 2)
+    middle = np.cos(angle(np.outer(total - bound, j)))
+    kernel = np.sin(angle(np.outer(bound + 1, j))) / np.sin(angle(j))
+    return np.asarray((bound + 1 + 2 * np.sum(size * sign * middle * kernel, axis=1)) / n)
+
+
+# --- Attention between words --------------------------------------------------------------------
+
+
+def word_maps(maps: Tensor, queries: Words, keys: Words, *, rows: Rows = "mean") -> Tensor:
+    """Attention between words, ``[batch, head, query word, key word]``; special tokens left out.
+
+    Columns are summed over a word's pieces. Rows are averaged; ``first`` takes the row of the
+    first piece, ``max`` the largest weight of any piece, scaled so that a row with all tokens
+    sums to 1 (both from Clark et al.'s program). A word that is not there has zeros.
+
+    >>> pieces = torch.tensor([[[True, False, False], [False, True, True]]])
+    >>> words = Words(pieces, pieces.any(-1), [None])
+    >>> maps = torch.tensor([[[[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]]]])
+    >>> word_maps(maps, words, words).squeeze().tolist()
+    [[0.5, 0.5], [0.2..., 0.8...]]
+    """
+    if rows not in ("mean", "first", "max"):
+        raise UsageError(f"rows is '{rows}'; choose mean, first or max.")
+    columns = _columns(maps, queries, keys)
+    if rows == "mean":
+        batch, heads, tokens, count = columns.shape
+        pieces = queries.pieces.to(columns.dtype)
+        shares = pieces / pieces.sum(-1, keepdim=True).clamp(min=1)
+        side_by_side = columns.transpose(1, 2).reshape(batch, tokens, heads * count)
+        means = torch.bmm(shares, side_by_side)
+        return means.view(batch, shares.shape[1], heads, count).transpose(1, 2)
+    if rows == "first":
+        return _piece_rows(columns, queries.pieces, 0)
+    found = _largest(columns, queries.pieces)
+    # Weights on tokens that belong to no word.
+    outside = queries.pieces.any(1)[:, None, :, None] & ~keys.pieces.any(1)[:, None, None]
+    rest = _largest(maps.masked_fill(~outside, 0), queries.pieces)
+    total = found.sum(-1, keepdim=True) + rest.sum(-1, keepdim=True)
+    return found / total.masked_fill(total == 0, 1)
+
+
+#: Cells of words by tokens from which words are added up token by token.
+_LARGE = 2**20
+
+
+def _columns(maps: Tensor, queries: Words, keys: Words) -> Tensor:
+    """Weights summed over each key word's pieces, ``[batch, head, query token, key word]``."""
+    batch, heads, tokens, others = maps.shape
+    words = keys.pieces.shape[1]
+    if words * others > _LARGE:  # a product would spend its time on words that a token is not of
+        found = maps.new_zeros(batch, heads, tokens, words)
+        for text, (word, token) in enumerate(keys.pairs):
+            found[text].index_add_(-1, word, maps[text][..., token])
+    else:
+        # One product for all heads of a text: thrice as fast as a product for each head.
+        pieces = keys.pieces.to(maps.dtype).transpose(1, 2)
+        found = torch.bmm(maps.reshape(batch, heads * tokens, others), pieces)
+        found = found.view(batch, heads, tokens, words)
+    # Rows of padding hold no meaning, not even a number.
+    return found.masked_fill(~queries.pieces.any(1)[:, None, :, None], 0)
+
+
+def _piece_rows(columns: Tensor, pieces: Tensor, number: int) -> Tensor:
+    """The row of each word's piece of this number; zeros where it has fewer."""
+    wanted = pieces & (pieces.cumsum(-1) == number + 1)
+    place = wanted.int().argmax(-1)[:, None, :, None]
+    shape = (columns.shape[0], columns.shape[1], pieces.shape[1], columns.shape[-1])
+    rows = torch.gather(columns, 2, place.expand(shape))
+    return rows.masked_fill(~wanted.any(-1)[:, None, :, None], 0)
+
+
+def _largest(columns: Tensor, pieces: Tensor) -> Tensor:
+    found = _piece_rows(columns, pieces, 0)
+    for number in range(1, int(pieces.sum(-1).max()) if pieces.numel() else 0):
+        found = torch.maximum(found, _piece_rows(columns, pieces, number))
+    return found

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.surveys.roles.best import best_heads, not_shown
     from headcount.surveys.roles.positional import Positional
     from headcount.surveys.roles.role import (
         HEAD_KEY,
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
         Kind,
         Role,
         RolesText,
-        TrialRole,
         Verdict,
         all_roles,
         best_of,
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
         head_of,
         judged,
         kind_beside,
-        passing_rows,
-        plain_words,
         reported,
         row_verdicts,
         says_of,

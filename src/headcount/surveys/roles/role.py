@@ -9,7 +9,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -424,78 +423,6 @@ def head_of(row: pd.Series) -> Head:
 #: The details in which trials leave their figures, and what the model itself did.
 TRIALS = "trials"
 MEASURES = "trial_models"
-
-
-class TrialRole:
-    """Heads whose value in a trial reaches `least`, above chance at the test's `level`.
-
-    It is reached where the lower end of the interval reaches it.
-    """
-
-    name: ClassVar[str]
-    column: ClassVar[str]
-    #: What the trial measures, in words, and the label of such a head.
-    measured: ClassVar[str]
-    usual_label: ClassVar[str]
-    least: float
-    #: The level of the test, Holm over all heads.
-    level: float
-
-    def judge(self, table: HeadTable) -> list[Verdict]:
-        """The heads that pass, the highest value first."""
-        rows = passing_rows(table, self.column, least=partial(self.line, table), level=self.level)
-        return row_verdicts(
-            rows, self.name, partial(self.label, table), partial(self.evidence, table)
-        )
-
-    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
-        """The value of the twin's best head."""
-        return best_of(twin, self.column, verdict.head.stack)
-
-    @property
-    def asks(self) -> tuple[tuple[str, str, float], ...]:
-        """What it asks a share of, in words, the column, and the least."""
-        return ((self.measured, self.column, self.least),)
-
-    def line(self, table: HeadTable, rows: pd.DataFrame) -> pd.Series:
-        """What the lower end of each head's interval must reach."""
-        return pd.Series(self.least, rows.index)
-
-    def label(self, table: HeadTable, row: pd.Series) -> str:
-        """Which of its kind a head is."""
-        return self.usual_label
-
-    def evidence(self, table: HeadTable, row: pd.Series) -> str:
-        """The figures in words."""
-        return plain_words(self.measured, row)
-
-
-def passing_rows(
-    table: HeadTable,
-    column: str,
-    *,
-    least: float | Callable[[pd.DataFrame], pd.Series],
-    level: float,
-    margin: float = 0.0,
-) -> pd.DataFrame:
-    """The rows that reach the line (95%), lie so far above the baseline and are no chance."""
-    rows = table.details[TRIALS]
-    rows = rows[rows["column"] == column]
-    above = rows["low"] - rows["baseline"] >= margin
-    line = least(rows) if callable(least) else least
-    held = rows[(rows["low"] >= line) & above & (rows["p_adjusted"] <= level)]
-    return held.sort_values("value", ascending=False, kind="stable")
-
-
-def plain_words(what: str, row: pd.Series) -> str:
-    """What was measured, its value with interval, and the baseline.
-
-    >>> row = pd.Series({"value": 0.86, "low": 0.79, "high": 0.92, "baseline": 0.021,
-    ...                  "against": "uniform attention"})
-    >>> plain_words("what followed last time", row)
-    'what followed last time 0.86 [0.79, 0.92], uniform attention 0.02'
-    """
-    return f"{what} {value_text(row)}, {row['against']} {row['baseline']:.2f}"
 
 
 # --- Verdicts in words, and in a terminal ---------------------------------------------------------

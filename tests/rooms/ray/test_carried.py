@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,25 +13,20 @@ from subjects import save, subject_of
 
 import headcount as hc
 from headcount.errors import ModelError
-from headcount.models import subject as module
-from headcount.models.subject import Subject, carried, spread_over
-from headcount.records.engine import LocalEngine
+from headcount.models import Subject
+from headcount.rooms.ray import engine as module
+from headcount.rooms.ray.engine import carried, spread_over
 
 
-class Elsewhere(LocalEngine):
+def pack(thing: object) -> Callable[[], Any]:
     """As an engine of other processes, with a plain pickle in between."""
-
-    remote = True
-
-    def pack(self, thing: object) -> object:  # type: ignore[override]
-        packed = pickle.dumps(thing)
-        return lambda: pickle.loads(packed)
+    packed = pickle.dumps(thing)
+    return lambda: pickle.loads(packed)
 
 
-def test_here_it_is_the_model_itself_and_elsewhere_a_copy() -> None:
+def test_elsewhere_it_is_a_copy() -> None:
     subject = subject_of("bert", "wordpiece")
-    assert carried(subject, LocalEngine())() is subject
-    copy = carried(subject, Elsewhere())()
+    copy = carried(subject, pack)()
     assert copy is not subject
     assert copy.weights_hash == subject.weights_hash
     texts = ["The cat sat.", "It rained on the mat."]
@@ -42,7 +39,7 @@ def test_a_large_model_is_read_again_and_compared(
     monkeypatch.setattr(module, "_SENT", 0)
     folder = save(tmp_path / "model", "bert", "wordpiece")
     subject = hc.load(folder, device="cpu")
-    there = carried(subject, Elsewhere())
+    there = carried(subject, pack)
     assert there().weights_hash == subject.weights_hash
     other = hc.load(folder, device="cpu")
     other.model.pooler.dense.bias.data += 1
@@ -52,12 +49,10 @@ def test_a_large_model_is_read_again_and_compared(
 
 
 def test_a_worker_without_its_gpus_says_so() -> None:
-    engine = Elsewhere()
-    engine.gpus_per_worker = 1
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     with pytest.raises(ModelError, match=r"was given 1 GPUs and torch sees none there; install"):
-        carried(subject_of("bert", "wordpiece"), engine)()
+        carried(subject_of("bert", "wordpiece"), pack, 1)()
 
 
 def test_a_device_map_changes_no_number_and_refuses_what_does_not_fit() -> None:

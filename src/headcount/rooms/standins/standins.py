@@ -1,122 +1,141 @@
-"""Ablate heads: replace their output.
+"""Means over a corpus, what heads gave on another example, and uniform attention, in heads' place.
 
-Zero is Michel et al.'s mask (NeurIPS 2019, section 2.1): the head's share of the output
-projection's input is 0, its bias and the residual stay. Other stand-ins are the head's mean over a
-corpus, what it gives on another example, and uniform attention (Kovaleva et al. 2019).
+Kovaleva et al. (EMNLP 2019, section 4.5) disable a head by setting its weights to 1/L, L the length
+of the input, before dropout. Values still flow, as their average: this is not zero.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import dropout
 
 from headcount.errors import ModelError, UnsupportedModel, UsageError
+from headcount.importance import ExampleRows, Mode, StandIn, picked, rows_an_example
 from headcount.models import Site, Subject, eval_mode, quiet_arguments
-from headcount.records import Head, check_heads, parse_heads
+from headcount.records import LocalEngine, Piece
+from headcount.tasks import Custom, Task
 from headcount.text import Batch
-from headcount.wiring.seam import Attended, Turns, attached, listening
-from headcount.wiring.sighting import unmasked
-
-#: What stands in the place of a site's heads, to be broadcast to `[row, query, head, dim]`.
-Instead = Callable[[Site, Attended], Tensor]
+from headcount.wiring import Attended, Instead, listening, unmasked
 
 
-def zero(site: Site, attended: Attended) -> Tensor:
-    """Nothing."""
-    return attended.output.new_zeros(())
+def prepared(
+    mode: Mode,
+    subject: Subject,
+    task: Task,
+    batches: Sequence[Batch],
+    reference: Task | None,
+    seed: int,
+    notes: list[str],
+) -> StandIn:
+    """What stands in the place of heads, by the batch that is run.
 
-
-@contextmanager
-def ablated(
-    subject: Subject, heads: str | Iterable[str | Head] | Tensor, instead: Instead = zero
-) -> Iterator[Ablation]:
-    """Ablate heads within the block; the model is exactly as before on any exit.
-
-    `heads` are names (`"enc.0.3,enc.1.2"` or a list), or true and false for each head,
-    `[head]` or `[row, head]` in the order of `subject.heads`. `instead` is `zero`, `uniform`, or
-    what `means_of` and `donors_of` make.
-
-    >>> from transformers import BertConfig, BertModel
-    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
-    ...                     intermediate_size=16, vocab_size=32)
-    >>> subject = Subject(BertModel(config).eval())
-    >>> ids = torch.tensor([[1, 2, 3]])
-    >>> whole = subject.model(ids).last_hidden_state
-    >>> with ablated(subject, "enc.0.1,enc.0.2"):
-    ...     torch.equal(subject.model(ids).last_hidden_state, whole)
-    False
+    Means are taken over the reference, or over the batches; donors come from the batches. What
+    a reader should know goes to the notes.
     """
-    turns = Turns(subject)
-    work = Ablation(chosen_heads(heads, subject.heads), instead, turns.next, subject.anatomy.spans)
-    with attached(subject, work, turns):
-        yield work
-
-
-@dataclass(eq=False)
-class Ablation:
-    """An ablation at work, the part on the seam; `chosen` may be replaced between forwards."""
-
-    chosen: Tensor
-    instead: Instead
-    #: Tells which site the attention call of a module is.
-    site_of: Callable[[nn.Module], Site]
-    spans: Mapping[Site, slice]
-
-    def __call__(self, module: nn.Module, attended: Attended) -> Tensor:
-        """What the heads give, the chosen ones replaced."""
-        site = self.site_of(module)
-        chosen = self.chosen[..., self.spans[site]]
-        if not chosen.any():
-            return attended.output
-        return replaced(attended.output, chosen, self.instead(site, attended))
-
-
-def replaced(output: Tensor, chosen: Tensor, instead: Tensor) -> Tensor:
-    """Head outputs `[row, query, head, dim]` with the chosen ones exchanged.
-
-    `chosen` is `[head]`, or `[row, head]`; beams of one row share its choice.
-    """
-    chosen = chosen.to(output.device)
-    if chosen.dim() == 2:
-        rows, examples = output.shape[0], chosen.shape[0]
-        if rows % examples:
+    if mode == "uniform":
+        check_uniform(subject)
+        return lambda *_: uniform
+    if mode == "mean":
+        if isinstance(reference or task, Custom):
             raise UsageError(
-                f"Heads were chosen for {examples} rows, but the model was called on {rows}; "
-                "choose for as many as the batch has, or once for all."
+                "The mode mean takes means over texts, and a custom task has none that headcount "
+                "can encode; give reference=, another task with texts."
             )
-        chosen = chosen.repeat_interleave(rows // examples, dim=0)[:, None, :, None]
-    else:
-        chosen = chosen[None, None, :, None]
-    return torch.where(chosen, instead, output)
+        texts = batches if reference is None else reference.batches(subject)
+        lost: dict[int, str] = {}
+        means = means_of(subject, texts, partial(_of_those_that_run, lost))
+        if reference is not None:  # the task's own are named where the sweep sets them aside
+            name = reference.name
+            notes += [f"Example {at + 1} of {name} is in no mean: {lost[at]}" for at in lost]
+        return lambda *_: means
+    if isinstance(task, Custom) or task.generates:  # donors lend position by position
+        raise UsageError(
+            "The mode resample needs runs whose positions are known: take metric='loss' of a task "
+            f"with texts, not the {task.metric.name} of {task.name}."
+        )
+    exchange = Exchange(batches, seed)
+    return lambda number, rows, batch: donors_of(subject, batch, exchange.lent(number, rows))
 
 
-def chosen_heads(heads: str | Iterable[str | Head] | Tensor, known: list[Head]) -> Tensor:
-    """True for every head that was chosen, `[head]` or `[row, head]`.
+def _of_those_that_run(
+    lost: dict[int, str], see: Callable[[Batch], Any], batches: Iterable[Batch]
+) -> Iterator[Any]:
+    """What is seen of all examples but those that the model breaks on, which are named."""
+    given: dict[int, Batch] = {}
 
-    >>> chosen_heads("enc.0.1", [Head("enc", 0, 0), Head("enc", 0, 1)])
-    tensor([False,  True])
+    def pieces() -> Iterator[Piece]:
+        for number, batch in enumerate(batches):
+            given[number] = batch
+            yield Piece(number, ExampleRows(batch, range(len(batch))))
+
+    def work(some: Any) -> Any:
+        return see(picked(some.of, some.rows))
+
+    for answer in LocalEngine().run(lambda: nullcontext(work), pieces()):
+        batch = given.pop(answer.number)
+        lost.update((batch.index[one.place], one.why) for one in answer.lost)
+        yield from (result for _, _, result in answer.results)
+
+
+class Exchange:
+    """A seeded ring of examples, each lending to the next; windows of long texts go in turn."""
+
+    def __init__(self, batches: Sequence[Batch], seed: int) -> None:
+        self._batches = batches
+        #: Where each example lies: its batch and its place there, once for every window.
+        self._places: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for number, batch in enumerate(batches):
+            for place, example in enumerate(batch.index):
+                self._places[example].append((number, place))
+        for places in self._places.values():
+            places.sort(key=self._window)
+        self._donor = ring(sorted(self._places), seed)
+
+    def lent(self, number: int, rows: Sequence[int]) -> list[tuple[Batch, list[int]]]:
+        """The donors of some rows of a batch, and for each of their rows the row it is for."""
+        chosen: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for place, row in enumerate(rows):
+            example = self._batches[number].index[row]
+            window = self._places[example].index((number, row))
+            places = self._places[self._donor[example]]
+            lender, at = places[window % len(places)]
+            chosen[lender].append((at, place))
+        return [self._batch(lender, pairs) for lender, pairs in chosen.items()]
+
+    def _batch(self, lender: int, pairs: list[tuple[int, int]]) -> tuple[Batch, list[int]]:
+        batch = self._batches[lender]
+        each = rows_an_example(batch)
+        rows = [place * each + part for _, place in pairs for part in range(each)]
+        return picked(batch, [at for at, _ in pairs]), rows
+
+    def _window(self, where: tuple[int, int]) -> int:
+        batch, place = self._batches[where[0]], where[1]
+        windows = batch.window[:: rows_an_example(batch)]
+        return windows[place] if windows else 0
+
+
+def ring(examples: Sequence[int], seed: int) -> dict[int, int]:
+    """Each example's donor: the next in a random circle, so never the example itself.
+
+    >>> ring([0, 1, 2], seed=0)
+    {1: 2, 2: 0, 0: 1}
     """
-    if isinstance(heads, Tensor):
-        if heads.dtype != torch.bool or heads.dim() not in (1, 2) or heads.shape[-1] != len(known):
-            raise UsageError(
-                f"A tensor of heads is true or false for each of the {len(known)}, [head] or "
-                f"[row, head]; this one is {heads.dtype} of shape {tuple(heads.shape)}."
-            )
-        return heads
-    wanted = set(parse_heads(heads))
-    check_heads(sorted(wanted), known)
-    return torch.tensor([head in wanted for head in known])
-
-
-# --- Stand-ins from other runs: means over a corpus, or what another example gave ---------------
+    if len(examples) < 2:
+        raise UsageError(
+            "Resampling takes what a head gives on another example, and there is only one; give "
+            "two examples or more, or use the mode zero or mean."
+        )
+    circle = random.Random(seed).sample(list(examples), len(examples))
+    return dict(zip(circle, [*circle[1:], circle[0]], strict=True))
 
 
 def means_of(
@@ -202,11 +221,6 @@ def _real(batch: Batch, site: Site, heads: Tensor) -> Tensor:
     if side is None or side.real.shape != heads.shape[:2]:
         return torch.ones(heads.shape[:2], dtype=torch.bool, device=heads.device)
     return side.real.to(heads.device)
-
-
-# --- Uniform attention: every query looks at all its keys alike ---------------------------------
-# Kovaleva et al. (EMNLP 2019, section 4.5) disable a head by setting its weights to 1/L, L the
-# length of the input, before dropout. Values still flow, as their average: this is not zero.
 
 
 def uniform(site: Site, attended: Attended) -> Tensor:

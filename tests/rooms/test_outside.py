@@ -12,11 +12,10 @@ from tiny import ENCODER, OUTSIDE, TINY, VOCAB
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from headcount import models as families
 from headcount.errors import UnsupportedModel
-from headcount.models import outside
 from headcount.models.anatomy import Site, anatomy_of
-from headcount.models.outside import REFUSED, Family, entering, family_of, outside_sites
+from headcount.rooms.outside import outside
+from headcount.rooms.outside.outside import REFUSED, Family, entering, family_of, outside_sites
 
 DECODERS = ["bloom", "codegen", "falcon", "gpt_neo", "gpt_neox_japanese", "gptj", "mpt"]
 DECODERS += ["openai_gpt", "xglm"]
@@ -113,7 +112,7 @@ def test_every_refused_family_is_one_of_transformers(kind: str) -> None:
     if kind.startswith("mistral_large4") and Version(transformers.__version__) < Version("5.22"):
         pytest.skip("this transformers does not know the family yet")
     assert kind in transformers.CONFIG_MAPPING
-    assert kind not in families.outside.OUTSIDE
+    assert kind not in outside.OUTSIDE
 
 
 def built(model_class: str, **settings: Any) -> PreTrainedModel:

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headcount.errors import StatsError
-from headcount.stats import sample as sampling
-from headcount.stats.bootstrap import bootstrap_interval
+from headcount.stats import DRAWS, Floats, bootstrap_interval, read_choice, read_finite
 
 Kind = Literal["spearman", "kendall", "pearson"]
 CORRELATIONS: tuple[Kind, ...] = ("spearman", "kendall", "pearson")
@@ -34,7 +33,7 @@ def rank_agreement(
     second: npt.ArrayLike,
     kind: Kind = "spearman",
     *,
-    draws: int = sampling.DRAWS,
+    draws: int = DRAWS,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Agreement:
@@ -48,15 +47,15 @@ def rank_agreement(
     (0.886, 6)
     """
     one, two = (
-        sampling.read_finite(first, "first scores"),
-        sampling.read_finite(second, "second scores"),
+        read_finite(first, "first scores"),
+        read_finite(second, "second scores"),
     )
     if one.ndim != 1 or one.shape != two.shape:
         raise StatsError(
             f"The scores have shapes {one.shape} and {two.shape}; give two vectors of one length, "
             "with the same heads in the same order."
         )
-    sampling.read_choice(kind, "kind of agreement", CORRELATIONS)
+    read_choice(kind, "kind of agreement", CORRELATIONS)
     note = why_none(one, two, ("first score", "second score"))
     if note:
         return Agreement(np.nan, np.nan, np.nan, len(one), note)
@@ -71,7 +70,7 @@ def rank_agreement(
     return Agreement(float(value), float(low), float(high), len(one))
 
 
-def why_none(one: sampling.Floats, two: sampling.Floats, names: tuple[str, str]) -> str:
+def why_none(one: Floats, two: Floats, names: tuple[str, str]) -> str:
     """The note where two scores have no correlation, else nothing."""
     if len(one) < 3:
         return f"{len(one)} heads are too few"
@@ -81,9 +80,7 @@ def why_none(one: sampling.Floats, two: sampling.Floats, names: tuple[str, str])
     return ""
 
 
-def correlate_weighted(
-    one: sampling.Floats, two: sampling.Floats, weights: sampling.Floats, kind: Kind
-) -> sampling.Floats:
+def correlate_weighted(one: Floats, two: Floats, weights: Floats, kind: Kind) -> Floats:
     """The correlation over heads drawn `weights` times, ``[head]`` twice and ``[draw, head]``.
 
     NaN where one score is constant over the heads drawn.
@@ -99,9 +96,7 @@ def correlate_weighted(
     return _pearson(one[None], two[None], weights)
 
 
-def _pearson(
-    one: sampling.Floats, two: sampling.Floats, weights: sampling.Floats
-) -> sampling.Floats:
+def _pearson(one: Floats, two: Floats, weights: Floats) -> Floats:
     """Pearson's r of each row; a spread that is nothing but rounding counts as none."""
     total = weights.sum(axis=1, keepdims=True)
     parts = []
@@ -114,7 +109,7 @@ def _pearson(
     return np.clip(np.sum(weights * parts[0] * parts[1], axis=1), -1, 1)
 
 
-def _weighted_ranks(scores: sampling.Floats, weights: sampling.Floats) -> sampling.Floats:
+def _weighted_ranks(scores: Floats, weights: Floats) -> Floats:
     """The mean rank of each head among heads drawn `weights` times; equal scores share theirs."""
     order = np.argsort(scores, kind="stable")
     begins = np.diff(scores[order], prepend=-np.inf) > 0  # a new score, not a tie
@@ -125,9 +120,7 @@ def _weighted_ranks(scores: sampling.Floats, weights: sampling.Floats) -> sampli
     return ranks[:, group]
 
 
-def _kendall(
-    one: sampling.Floats, two: sampling.Floats, weights: sampling.Floats
-) -> sampling.Floats:
+def _kendall(one: Floats, two: Floats, weights: Floats) -> Floats:
     """Kendall's tau-b: with heads drawn several times, each sum over pairs is a quadratic form."""
     first, second = np.sign(one[:, None] - one), np.sign(two[:, None] - two)
     pairs, untied_first, untied_second = (

@@ -8,7 +8,7 @@ size, stack, causality) is learnt by running the model once on a few tokens.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,17 +18,20 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headcount.errors import UnsupportedModel
-from headcount.models.dummy_forward import (
-    OwnMaps,
+from headcount.models import (
+    Site,
+    Subject,
+    capture_hooks_off,
     core_of,
+    eval_mode,
     finding_heads,
-    own_maps,
+    is_causal,
+    on_exit,
     own_thread,
     probe_inputs,
     quiet_arguments,
+    switched,
 )
-from headcount.models.guards import eval_mode, on_exit
-from headcount.models.site import Site, is_causal
 
 # --- Families that do not speak the attention interface -----------------------------------------
 
@@ -345,22 +348,49 @@ def _side(core: nn.Module, name: str) -> str | None:
     return "enc" if "encoder" in parts else "dec"
 
 
-# --- Models with two towers, whose heads would share one name -----------------------------------
-
-#: Attribute names of the two towers, as CLIP and similar models write them.
-TOWERS = (
-    ("text_model", "vision_model"),
-    ("text_model", "audio_model"),
-    ("text_encoder", "vision_encoder"),
-)
+#: The output field of each stack of an encoder-decoder; other models have `attentions`.
+FIELDS = {"enc": "encoder_attentions", "dec": "decoder_attentions", "cross": "cross_attentions"}
 
 
-def refuse_two_towers(model: nn.Module) -> None:
-    """Raise if the model holds two encoders side by side (CLIP, SigLIP, CLAP ...)."""
-    for first, second in TOWERS:
-        towers = [getattr(model, name, None) for name in (first, second)]
-        if all(isinstance(tower, nn.Module) for tower in towers):
+class OwnMaps:
+    """What a forward gave: its first output, and the maps of each stack, layer by layer."""
+
+    def __init__(self, model: nn.Module, outputs: Any) -> None:
+        self.first: Tensor = outputs[0]
+        self._core = core_of(model)
+        self._outputs = outputs
+
+    def of(self, stack: str, layers: int) -> list[Tensor]:
+        """The maps of a stack, `[batch, head, query, key]` each; all of them, or an error."""
+        field = FIELDS[stack] if self._core.config.is_encoder_decoder else "attentions"
+        found = getattr(self._outputs, field, None) or ()
+        maps = [each for each in found if isinstance(each, Tensor) and each.dim() == 4]
+        if len(maps) != layers or len(found) != layers:
             raise UnsupportedModel(
-                f"{type(model).__name__} has two towers whose heads would share their names; "
-                f"pass one of them: Subject(model.{first}, tokenizer) or Subject(model.{second})."
+                f"{type(self._core).__name__} gave {len(maps)} attention maps in `{field}` where "
+                f"{layers} attention layers ran; load it with attn_implementation='eager'."
             )
+        return maps
+
+
+def own_maps(model: nn.Module, inputs: Mapping[str, Any]) -> OwnMaps:
+    """Run the model on its eager path and keep its maps; the model is as before afterwards.
+
+    Falcon, asked for its maps under `sdpa`, adds a true/false mask to its scores without
+    an error: so every config says `eager` for the call.
+    """
+    with switched(model, lambda _: "eager"), capture_hooks_off(model):
+        return OwnMaps(model, model(**inputs, output_attentions=True, return_dict=True))
+
+
+def maps_of(
+    subject: Subject, sites: Sequence[Site], inputs: Mapping[str, Any]
+) -> Iterator[tuple[Site, Tensor, Tensor | None]]:
+    """Run a batch; the map of each of these sites, freed when it was seen, and its window."""
+    found = own_maps(subject.model, inputs)
+    counts = Counter(site.stack for site in sites)
+    waiting = {stack: found.of(stack, count) for stack, count in counts.items()}
+    del found
+    for site in sites:
+        maps = waiting[site.stack].pop(0)
+        yield site, maps, window_of(subject.model, site, maps)
