@@ -330,11 +330,12 @@ def _asked_plans(options: SurveyOptions, kind: str) -> list[TallyPlan]:
     if not asked and not options.reads:  # nothing of a room is loaded
         return []
     asked -= {column.name for tally in options.tallies for column in columns_of(tally)}
-    return [
+    asked_for = [
         plan
         for plan in _tally_plans(kind)
         if plan.read_by in options.reads or any(one.name in asked for one in plan.columns)
     ]
+    return sorted(asked_for, key=lambda plan: plan.read_by not in options.reads)
 
 
 def columns_of(tally: Tally) -> tuple[Column, ...]:

@@ -228,10 +228,10 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ("change", "named"),
     [
         ({"batch_size": 3}, "batch_size = 2, and now batch_size = 3"),
-        ({"mode": "uniform"}, "mode = zero, and now mode = uniform"),
-        ({"metric": "task"}, "task metric = loss, and now task metric = f1"),
+        ({"mode": "uniform"}, 'mode = "zero", and now mode = "uniform"'),
+        ({"metric": "task"}, 'task metric = "loss", and now task metric = "f1"'),
         ({"seed": 1}, "seed = 0, and now seed = 1"),
-        ({"fast": False}, "way = short, and now way = long"),
+        ({"fast": False}, 'way = "short", and now way = "long"'),
     ],
 )
 def test_other_settings_are_refused_by_name(
@@ -249,12 +249,12 @@ def test_other_models_and_other_data_are_refused_by_name(tmp_path: Path) -> None
     path = tmp_path / "journal.jsonl"
     swept(path, subject, task)
     other = tiny_subjects.classifier(seed=1)
-    with pytest.raises(RunError, match=r"with weights = [0-9a-f]{64}, and now weights ="):
+    with pytest.raises(RunError, match=r'with weights = "[0-9a-f]{64}", and now weights ='):
         swept(path, other, task)
-    with pytest.raises(RunError, match=r"with data = [0-9a-f]{64}, and now data ="):
+    with pytest.raises(RunError, match=r'with data = "[0-9a-f]{64}", and now data ='):
         swept(path, subject, task.part([1, 0, 2, 3, 4]))
     subject.model.config.max_position_embeddings = 5  # longer texts are cut there
-    with pytest.raises(RunError, match=r"with tokens = [0-9a-f]{64}, and now tokens ="):
+    with pytest.raises(RunError, match=r'with tokens = "[0-9a-f]{64}", and now tokens ='):
         swept(path, subject, task)
 
 
