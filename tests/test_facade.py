@@ -19,6 +19,6 @@ def test_other_names_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_name_says_what_there_is() -> None:
-    with pytest.raises(AttributeError, match="headcount has no 'surveyed'; it has Column, Head"):
+    with pytest.raises(AttributeError, match="headcount has no 'surveyed'; it has Clip, Column"):
         _ = hc.surveyed  # type: ignore[attr-defined]
     assert hc.__version__

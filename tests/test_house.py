@@ -26,7 +26,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 #: Ratchets: they go down with the house, and up only with a decision page that says what for.
 MOST_MODULES = 217
-MOST_LINES = 43_700
+MOST_LINES = 45_110
 #: The core: everything but `rooms`. What is new goes into rooms.
 MOST_CORE_MODULES = 97
 MOST_CORE_LINES = 20_410

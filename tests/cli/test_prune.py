@@ -431,7 +431,7 @@ def test_gates_that_were_broken_off_go_on(
         (["--heads", "first"], 2, "'first' is not a head's name"),
         (["--drop-share", 2], 2, "The share to drop is 2; it must be above 0 and below 1"),
         (["--keep", 9], 2, "9 heads are to be kept, and there are 8 to choose from"),
-        (["--keep", 1, "--ranking", "at-least=1"], 2, "7 heads are to go, but no more than 6 can"),
+        (["--keep", 1, "--ranking", "at-least=1"], 2, "7 heads are to be pruned, but at most 6"),
         (["--keep", 3, "--by", "gradiant"], 2, "There is no score 'gradiant'"),
         (["--keep", 3, "--stacks", "cross"], 2, "There is no stack 'cross' in this model"),
         (

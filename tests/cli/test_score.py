@@ -154,7 +154,7 @@ def test_the_same_for_machines(headcount: Callable) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--by", "gradiant"], 2, "There is no score 'gradiant'; choose gradient, ablation, rel"),
+        (["--by", "gradiant"], 2, "There is no score 'gradiant'; choose gradient, ablation, contr"),
         (["--by", ""], 2, "No score was asked for"),
         (["--by", "gradient", "--shut", "enc.0"], 2, "Both --shut and --by were given"),
         (

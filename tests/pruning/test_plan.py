@@ -214,7 +214,7 @@ def test_stacks_by_themselves_and_heads_in_every_layer() -> None:
     )
     left = {h.layer for h in subject.heads if h.stack == "enc" and h not in kept.going}
     assert left == {0, 1}
-    with pytest.raises(UsageError, match="7 heads are to go, but no more than 6 can while every"):
+    with pytest.raises(UsageError, match="7 heads are to be pruned, but at most 6 can while every"):
         prune_plan(
             subject, task, "random", keep=1, ranking=hc.RankingOptions(stacks=["enc"], at_least=1)
         )
@@ -416,7 +416,7 @@ def test_a_limit_takes_some_examples() -> None:
             lambda one: hc.show(one, "a"),
             r"show has no head; write hc.show\(subject, sentence, head\)",
         ),
-        (lambda one: hc.report(one), "report draws a run or a table, not a Subject; to measure"),
+        (lambda one: hc.report(one), "report draws a run or a table, not Subject; to measure"),
     ],
 )
 def test_a_slip_in_python_gets_the_right_call(call: Any, message: str) -> None:

@@ -129,7 +129,7 @@ def attend_split(
     if not near:
         output: tuple[Tensor, None] = sdpa(module, query, key, value, attention_mask, **kwargs)
         return output
-    if isinstance(key, Split):
+    if not isinstance(key, Tensor):  # perhaps another folder's `Split`
         layer, full = key.layer, (key.full, value.full)
     else:  # no cache: everything is there, and goes through the same
         layer = WindowLayer(near, window["first"], window["last"])
