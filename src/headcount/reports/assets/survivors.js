@@ -57,12 +57,12 @@ const NEARLY = .97;
 function bought() {
   const { columns, stops } = D.strip, j = columns.findIndex(c => /(healed|refitted)$/.test(c) && !c.startsWith("loss")), [metric, way] = (columns[j] || "").split(/ (?=\S+$)/);
   const whole = stops[0].cells.flatMap((c, k) => columns[k].startsWith(metric) && c?.[0] != null ? [c[0]] : []).at(-1), kept = stops.filter(s => s.cells[j]?.[0] != null && s.left < stops[0].left && s.cells[j][0] >= NEARLY * whole).sort((a, b) => a.left - b.left)[0];
-  return j >= 0 && kept ? [el("b", { text: `${kept.left} of ${stops[0].left} heads` }), ` keep ${Math.round(100 * kept.cells[j][0] / whole)}% of ${metric}, ${way} (${quality(kept.cells[j][0])} of ${quality(whole)}). `] : [];
+  return j >= 0 && kept ? [el("b", { text: `${kept.left} of ${stops[0].left} heads` }), ` keep ${Math.round(100 * kept.cells[j][0] / whole)}% of ${metric} ${way === "healed" ? "after more training" : "once refitted"} (${quality(kept.cells[j][0])} of ${quality(whole)}). `] : [];
 }
 function canGo() {
   if (!D.go) return;
   const how = D.go.by[0].healed ? "healed" : "untrained", by = D.go.by.map(allowed), least = strictest(), most = by.reduce((a, b) => b.gone > a.gone ? b : a), lead = n => el("b", { text: n ? plural(n, "head") : "No head" });
-  put("#answer", bought(), least.gone ? [lead(least.gone), ` can be pruned, ${how}:`] : most.gone ? [`${how === "healed" ? "Healed" : "Untrained"}, `, lead(most.gone), ` can be pruned within ${most.within}; within ${least.within} we cannot promise any:`] : [lead(0), ` can be pruned with 95% confidence, ${how}:`]);
+  put("#answer", bought(), least.gone ? [lead(least.gone), ` can be pruned, ${how}:`] : most.gone ? [`${how === "healed" ? "After more training" : "Without training"}, `, lead(most.gone), ` can be pruned within ${most.within}; within ${least.within} we cannot promise any:`] : [lead(0), ` can be pruned with 95% confidence, ${how}:`]);
   put("#bymetric", by.map(byMetric));
   put("#tolv", by.map(b => b.within).join(", "));
   put("#gonote", `Least important first, by ${D.curve[S.order].id}. Green frame: the last step within the tolerance. Small: the difference to all heads. Choose a grid to empty the pruned heads below.`);
