@@ -78,7 +78,7 @@ def _open_base(found: FoundModel, settings: dict[str, Any], wanted: LoadOptions)
             "add base_model_name_or_path."
         )
     inside = found.folder / base
-    place = inside if not Path(base).exists() and inside.exists() else Path(base)
+    place = inside if inside.exists() else Path(base)
     if (place / "adapter_config.json").is_file() and not (place / "config.json").is_file():
         itself = "itself" if place.resolve() == found.folder.resolve() else "another adapter"
         raise ModelError(
