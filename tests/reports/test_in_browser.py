@@ -696,7 +696,7 @@ def test_a_table_alone_still_makes_a_page(visit: Visit, tmp_path: Path) -> None:
     page = visit(report(bare, tmp_path / "bare.html").path)
     assert page.wrongs == []
     assert page.inner_text("h1") == "The 6 attention heads of made"
-    assert len(page.query_selector_all(".missing li")) == 12
+    assert len(page.query_selector_all(".missing li")) == 13
     assert "not measured" in page.inner_text("#pruning")
 
 

@@ -310,7 +310,7 @@ def test_everything_missing_is_told_with_its_command(tmp_path: Path) -> None:
     told = [row[0] for row in bare["missing"]]
     assert {"roles", "relations", "ablation", "curve", "pairs", "exhibits"} <= set(told)
     whole = page_data(read_source(made_run(tmp_path / "run", THREE)))
-    unasked = {"pattern", "probe_weight", "gates", "healed"}
+    unasked = {"pattern", "probe_weight", "gates", "healed", "refitted"}
     assert {row[0] for row in whole["missing"]} == unasked
 
 

@@ -81,7 +81,7 @@ def test_one_model_loses_a_share_of_every_layer(folders: tuple[str, str]) -> Non
         (["--share", "1.5"], "The share of heads is 1.5; give a number between 0 and 1."),
         (["--way", "fast"], "There is no way 'fast' to run a forward; choose plain, graph"),
         (["--pairs", "2"], "2 pairs give no interval; take 6 or more."),
-        (["other", "--share", "0.3"], "--share is what goes where no PRUNED model is given"),
+        (["other", "--share", "0.3"], "--share replaces the PRUNED model; give one of the two"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(

@@ -306,6 +306,7 @@ CONLLU, CONLL = (CorpusFormat(read, translations=True) for read in (read_conllu,
 def side_by_side(sources: Corpus, targets: Corpus) -> Corpus:
     """Pairs of the corpora's sentences, in order, each side with the words it has.
 
+    >>> from headcount.text import read_corpus
     >>> found = side_by_side(read_corpus(["Rain.", "Go!"]), read_corpus(["Regen.", "Geh!"]))
     >>> [pair.target for pair in found]
     ['Regen.', 'Geh!']

@@ -273,7 +273,7 @@ def restricted(
     >>> config = LlamaConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
     ...                      intermediate_size=16, vocab_size=32, num_key_value_heads=2)
     >>> subject, ids = hc.Subject(LlamaForCausalLM(config)), torch.arange(12)[None]
-    >>> with torch.no_grad(), restricted(subject, "dec.0.0-1", "1+4"):
+    >>> with torch.no_grad(), restricted(subject, "dec.0.0,dec.0.1", "1+4"):
     ...     near = subject.model(ids).logits
     >>> torch.allclose(near, subject.model(ids).logits)
     False
